@@ -6,6 +6,8 @@ import pytest
 
 from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.commit.conflict import Clean, CommittedChange, Conflicted, check_conflicts
+from app.kernel.commit.write_plan import WriteScope
+from app.kernel.format.file_group import Slot, bucket_file_group
 
 # plan     what the commit touches; window: what was committed after its plan, as version:file group
 CASES = """
@@ -90,3 +92,53 @@ def test_removed_file_of_another_group_conflicts_with_its_rewrite() -> None:
     )
     outcome = check_conflicts([message], [change], head_version=3)
     assert outcome == Conflicted(file_groups=("append-new",), winner="i3", head_version=3)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "conflict"),
+    [
+        (Slot(partition_path="", bucket=1, of=2), False),
+        (Slot(partition_path="", bucket=0, of=1), True),
+        (Slot(partition_path="", bucket=3, of=4), True),
+        (Slot(partition_path="", bucket=0, of=2), False),
+        (Slot(partition_path="p", bucket=0, of=1), False),
+    ],
+)
+def test_change_of_a_larger_or_smaller_bucket_conflicts_and_one_beside_the_replaced_files_does_not(
+    bucket: Slot, conflict: bool
+) -> None:
+    """A table service replaces files of bucket 1 of 2: what is added to this bucket stays beside the new files."""
+    own = bucket_file_group(Slot(partition_path="", bucket=1, of=2))
+    message = CommitMessage(file_group=own, reads=Reads.FILES, removed=("x",))
+    change = CommittedChange(
+        version=2,
+        instant_id="i2",
+        file_group=bucket_file_group(bucket),
+        partition_path=bucket.partition_path,
+        path="log",
+        removed=False,
+    )
+    outcome = check_conflicts([message], [change], head_version=2)
+    assert outcome == (Conflicted(file_groups=(own,), winner="i2", head_version=2) if conflict else Clean())
+
+
+def test_conflict_in_the_scope_names_the_changed_groups_and_one_in_a_read_group_the_reader() -> None:
+    messages = [CommitMessage(file_group="append-new", reads=Reads.FILES, removed=("x",))]
+    changes = [
+        CommittedChange(
+            version=version,
+            instant_id=f"i{version}",
+            file_group=group,
+            partition_path=partition,
+            path=path,
+            removed=removed,
+        )
+        for version, group, partition, path, removed in (
+            (2, "append-1", "day=1", "x", True),
+            (3, "append-2", "day=1", "y", False),
+            (4, "append-3", "day=2", "z", False),
+        )
+    ]
+    scope = WriteScope(partitions=("day=1",))
+    outcome = check_conflicts(messages, changes, head_version=4, scope=scope)
+    assert outcome == Conflicted(file_groups=("append-2", "append-new"), winner="i3", head_version=4)

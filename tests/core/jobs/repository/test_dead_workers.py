@@ -150,6 +150,21 @@ def test_job_whose_process_is_killed_runs_again_isolated_and_fails_at_the_second
     assert stores.jobs.get(tenant_id, beside.id).state is JobState.RUNNING
 
 
+def test_job_of_a_killed_process_is_queued_alone_and_keeps_its_attempts(
+    stores: Stores, dead: DeadWorkers, tenant_id: str
+) -> None:
+    dataset = stores.catalog.create(tenant_id, new_id(), definition("killed"))
+    killed, later = (stores.jobs.accept(tenant_id, new_job(dataset.id)).job for _ in range(2))
+    single = msgspec.structs.replace(RULES, group_jobs_max=1, attempts_max=1)
+    assert [each.id for each in stores.jobs.claim(tenant_id, dataset.id, "first", single)] == [killed.id]
+    dead.died("first", WorkerEnd.KILLED)
+    assert stores.jobs.get(tenant_id, killed.id).state is JobState.QUEUED
+    # A group that it was part of would be killed with it.
+    rules = msgspec.structs.replace(RULES, attempts_max=1)
+    assert [each.id for each in stores.jobs.claim(tenant_id, dataset.id, "second", rules)] == [killed.id]
+    assert stores.jobs.get(tenant_id, later.id).state is JobState.QUEUED
+
+
 def test_death_of_a_whole_worker_is_not_counted_against_its_jobs(
     stores: Stores, dead: DeadWorkers, tenant_id: str
 ) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
-from app.core.consumers.repository.followers import add_follower
+from app.core.consumers.repository.followers import FollowerStore, add_follower
 from app.core.jobs.tables import instants
 from app.core.jobs.values import Job
 from app.core.timeline.archives import TimelineArchive
@@ -101,3 +101,25 @@ def test_commit_that_is_overtaken_moves_no_position(
     timely = structs.replace(late, since=5)
     published = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(first, timely))])
     assert isinstance(published, tuple)
+
+
+def test_commit_that_moves_a_follower_makes_it_due_again(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    """It is behind after the commit, too, and was not due before."""
+    source = stores.catalog.create(tenant_id, new_id(), definition("source"))
+    stores.jobs.accept(tenant_id, new_job(source.id))
+    [job] = stores.jobs.claim(tenant_id, source.id, "worker", RULES)
+    stores.timeline.publish(tenant_id, [commit_of([job], [message(3, changes=9)])])
+    with stores.database.tenant(tenant_id) as connection:
+        add_follower(connection, source.id, "view", ConsumerKind.VIEW, 4, wake_after_seconds=3_600)
+    followers = FollowerStore(stores.database)
+    assert followers.claim(tenant_id, source.id, "worker", 60) is None
+    stores.outbox.relay(lambda messages: None, 10_000)
+    advance = Advance(dataset_id=source.id, name="view", since=4, next_since=6)
+    commit = structs.replace(commit_of([running()], [message()]), advances=(advance,))
+    assert isinstance(stores.timeline.publish(tenant_id, [commit]), tuple)
+    assert followers.claim(tenant_id, source.id, "worker", 60) is not None
+    sent: list[tuple[str, str | None]] = []
+    stores.outbox.relay(lambda messages: sent.extend((each.topic, each.dataset_id) for each in messages), 10)
+    assert ("follow", source.id) in sent

@@ -22,7 +22,16 @@ from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action, InstantState, RowCounts
-from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, message, new_job, written_once
+from tests.support.lakehouse import (
+    RULES,
+    claim_of,
+    commit_of,
+    data_file,
+    definition,
+    message,
+    new_job,
+    written_once,
+)
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
@@ -319,6 +328,61 @@ def test_file_is_removed_once(
         stores.timeline.publish_one(
             tenant_id, commit_of([running()], [message(0, removed=base.added)], read_version=2)
         )
+
+
+def test_message_that_removes_a_file_twice_is_refused(
+    stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
+) -> None:
+    base = message(0)
+    publish(base, read_version=0)
+    twice = commit_of([running()], [message(0, removed=[*base.added, *base.added])], read_version=1)
+    with pytest.raises(InconsistentCommit, match="removes a file twice"):
+        stores.timeline.publish_one(tenant_id, twice)
+
+
+def test_commits_to_another_dataset_are_no_conflict(
+    stores: Stores,
+    tenant_id: str,
+    publish: Callable[..., Published],
+    running: Callable[[], Job],
+) -> None:
+    """Its file groups have the same names, and its versions the same numbers."""
+    other = stores.catalog.create(tenant_id, new_id(), definition("other"))
+    base = message(0)
+    publish(base, read_version=0)
+    for version in range(2):
+        stores.jobs.accept(tenant_id, new_job(other.id))
+        [job] = stores.jobs.claim(tenant_id, other.id, "worker", RULES)
+        result = stores.timeline.publish_one(
+            tenant_id, commit_of([job], [message(0 if version else 1)], read_version=version)
+        )
+        assert isinstance(result, Published)
+    publish(message(2), read_version=1)
+    # The head has moved since version 1, so what has changed since is looked up.
+    current = commit_of([running()], [message(0, removed=base.added)], read_version=1)
+    assert isinstance(stores.timeline.publish_one(tenant_id, current), Published)
+
+
+def test_conflict_names_the_instant_of_its_own_dataset(
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    publish: Callable[..., Published],
+    running: Callable[[], Job],
+) -> None:
+    other = stores.catalog.create(tenant_id, new_id(), definition("other"))
+    for version in range(2):
+        stores.jobs.accept(tenant_id, new_job(other.id))
+        [job] = stores.jobs.claim(tenant_id, other.id, "worker", RULES)
+        stores.timeline.publish_one(tenant_id, commit_of([job], [message(version)], read_version=version))
+    publish(message(1), read_version=0)
+    publish(message(0), read_version=1)
+    stale = commit_of([running()], [message(0)], read_version=1)
+    conflict = stores.timeline.publish_one(tenant_id, stale)
+    page = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None)
+    [winner] = [item.id for item in page.items if item.version == 2]
+    assert isinstance(conflict, Conflicted)
+    assert conflict.winner == winner
 
 
 def test_commit_times_increase_when_the_clock_goes_backwards(
