@@ -13,7 +13,7 @@ from app.infra.files.errors import CorruptFile
 from app.infra.files.slices import sorted_runs
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.file_format import FileFormat
-from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.sql.read_order import ReadOrder
 from tests.support.read_runs import Reads
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import comparable, written_versioned_table

@@ -12,7 +12,7 @@ from app.core.jobs.values import Claim
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
-from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.sql.read_order import ReadOrder
 
 _ORDERS_MAX: Final = 100
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]

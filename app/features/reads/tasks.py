@@ -1,7 +1,7 @@
 """Read jobs: the tasks that read rows of a table, or rows that changed in it, and write them to files.
 
 Without an order, tasks write result files straight away. With one they write sorted runs
-(`app/kernel/format/rows/read_order.py`), of which other tasks make the files, unless one task alone could hold all
+(`app/kernel/sql/read_order.py`), of which other tasks make the files, unless one task alone could hold all
 rows.
 """
 
@@ -21,8 +21,8 @@ from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import ExportedFile
-from app.kernel.format.rows.read_order import ReadOrder, RunRange, SortedRun
 from app.kernel.sql.conditions.tree import Filter
+from app.kernel.sql.read_order import ReadOrder, RunRange, SortedRun
 
 # The approximate number of bytes that one task reads.
 PART_BYTES: Final = 32 * 1024 * 1024

@@ -21,7 +21,7 @@ from app.infra.files.storage import LocalStorage
 from app.kernel.format.clustering import CURVE_FIELD, ClusterBy, Curve
 from app.kernel.format.file_group import DataFile, Slot
 from app.kernel.format.policies import ClusterOrder
-from app.kernel.format.rows.read_order import ReadOrder, cut_ranges
+from app.kernel.sql.read_order import ReadOrder, cut_ranges
 
 _SLOT_FIELD: Final = pa.field("_hw_slot", pa.int32(), nullable=False)
 _SAMPLED_GROUPS: Final = 32

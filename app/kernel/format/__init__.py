@@ -6,7 +6,7 @@
     rows          what a stored row consists of: keys, buckets, staging, placement, meta columns, change columns
     index         deletion vectors, key indexes, bounds of columns
     dataset, file_group, instant, paths    the values that every other room uses
-    clustering, policies                   orders of rows, and the policies of table services
+    clustering, policies                   layouts of rows, and the policies of table services
     errors        every error that the service reports, with a code and facts, without an HTTP status
 
 `DatasetDefinition` is passed everywhere, and `define_dataset` is the only function that makes one:

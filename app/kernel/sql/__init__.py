@@ -6,6 +6,7 @@
     syntax                                  the nodes of the syntax tree
     names                                   hints on names that do not exist
     conditions                              a condition, bound to a schema: which rows match, which files can
+    read_order                              the order of the rows of a read: sorted runs, and ranges of them
     queries                                 a query, bound to the schemas of its datasets: the SQL that the engine runs
 
 A text is parsed by a grammar of this room and bound to schemas. What has no node in the tree, or no case in a binder,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from app.kernel.format.clustering import COLUMNS_MAX, ClusterBy, Curve, column_faults, interleaved, order_of
 from app.kernel.format.policies import ClusterOrder
-from app.kernel.format.rows.read_order import ReadOrder, in_order
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import parse_type, to_arrow
+from app.kernel.sql.read_order import ReadOrder, in_order
 from tests.support.examples import a_third_of
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

@@ -9,9 +9,9 @@ import msgspec
 
 from app.core.jobs.kinds.kind import JobDeclaration, JobKind, TaskRequest
 from app.kernel.format.file_format import FileFormat
-from app.kernel.format.rows.read_order import ReadOrder
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.kernel.sql.read_order import ReadOrder
 
 
 class ReadQuery(str, Enum):

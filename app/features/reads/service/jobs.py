@@ -34,10 +34,10 @@ from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest, ReportedError
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
-from app.kernel.format.rows.read_order import check_order
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.row_access import RowAccess
+from app.kernel.sql.read_order import check_order
 
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
 _OF_RANGES: Final = ("begin", "begin_time", "end", "end_time")

@@ -52,10 +52,10 @@ from app.kernel.format.file_group import FileKind
 from app.kernel.format.paths import dataset_prefix, read_folder
 from app.kernel.format.result_file import ExportedFile, RunFile
 from app.kernel.format.rows.projection import projection
-from app.kernel.format.rows.read_order import cut_ranges
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.parse import parse_filter
+from app.kernel.sql.read_order import cut_ranges
 
 # How much one task sorts of rows that do not fit into the memory of one; about the size of such a result file.
 _RANGE_BYTES: Final = 64 * 1024 * 1024

@@ -14,7 +14,7 @@ from app.infra.files.checksums import HashingSink, buffered
 from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
 from app.infra.outages import fault_of_disk
-from app.kernel.format.rows.read_order import (
+from app.kernel.sql.read_order import (
     ReadOrder,
     RunRange,
     RunSlice,

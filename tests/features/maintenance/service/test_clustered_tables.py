@@ -28,7 +28,7 @@ from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.operation import Operation
 from app.kernel.format.policies import ClusteringPolicy, ClusterOrder, TableServices
-from app.kernel.format.rows.read_order import ReadOrder, in_order
+from app.kernel.sql.read_order import ReadOrder, in_order
 from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.versioned_tables import (
     DAYS,

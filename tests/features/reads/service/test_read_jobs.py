@@ -26,7 +26,7 @@ from app.kernel.format.definition.schema_change import AddField, DropField, Rena
 from app.kernel.format.errors import InvalidDataset, InvalidRequest
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.operation import Operation
-from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.sql.read_order import ReadOrder
 from tests.support.lake_table import COMPACT, Write
 from tests.support.read_runs import Reads
 from tests.support.shares import share

@@ -18,7 +18,7 @@ from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import HeadwaterError, InvalidFilter, InvalidRequest
 from app.kernel.format.file_format import FileFormat
-from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.sql.read_order import ReadOrder
 from tests.support.read_runs import Reads
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import committed_at, kind_of, new_versioned_table, written_versioned_table

@@ -19,8 +19,8 @@ from app.kernel.format.definition.schema_change import AddField, RenameField
 from app.kernel.format.errors import GrantNotApplicable, InvalidRequest, MaskedColumn, RestrictedGrant
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.operation import Operation
-from app.kernel.format.rows.read_order import ReadOrder
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.kernel.sql.read_order import ReadOrder
 from tests.features.reads.service.test_read_table import use_case
 from tests.support.lake_table import Write
 from tests.support.read_runs import Reads

@@ -11,7 +11,7 @@ among rows that are equal in the order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Final
 
@@ -116,33 +116,48 @@ def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_m
     keys = pa.concat_tables(
         _placed(_unpacked(run.keys), number, run.batch_rows) for number, run in enumerate(runs)
     )
-    indices = _sorted_indices(keys, order)
     # The first keys of all batches, in order; within one run they increase.
-    positions = np.empty(len(indices), dtype=np.int64)
-    positions[indices] = np.arange(len(indices))
-    of_run = np.split(positions, np.cumsum(batches)[:-1])
+    indices = _sorted_indices(keys, order)
+    ranks = np.empty(len(indices), dtype=np.int64)
+    ranks[indices] = np.arange(len(indices))
+    ranks_of_runs = np.split(ranks, np.cumsum(batches)[:-1])
+    bounds = [None, *_cuts(runs, batches, indices, count), None]
+    return [
+        RunRange(
+            slices=tuple(_slices(runs, ranks_of_runs, low, high)),
+            low=None if low is None else _packed(keys.slice(int(indices[low]), 1)),
+            high=None if high is None else _packed(keys.slice(int(indices[high]), 1)),
+        )
+        for low, high in pairwise(bounds)
+    ]
+
+
+def _cuts(
+    runs: Sequence[SortedRun], batches: Sequence[int], indices: npt.NDArray[np.int64], count: int
+) -> list[int]:
+    """The ranks among the first keys of all batches at which a range ends and the next one begins, ascending.
+
+    Each batch counts as much memory as the others of its run. `indices`: the batches in order of their first keys.
+    """
     weights = np.repeat([run.memory_bytes / max(n, 1) for run, n in zip(runs, batches, strict=True)], batches)
     cumulative_bytes = np.cumsum(weights[indices])
-    inner = np.unique(np.searchsorted(cumulative_bytes, np.arange(1, count) * (total / count)))
-    cuts = [int(at) for at in inner if 0 < at < len(indices)]
-    bounds = [None, *cuts, None]
-    ranges = []
-    for low, high in pairwise(bounds):
-        slices = []
-        for number, run in enumerate(runs):
-            # The batch before the first one that starts in the range may end in it.
-            first = 0 if low is None else max(int(np.searchsorted(of_run[number], low, "right")) - 1, 0)
-            end = batches[number] if high is None else int(np.searchsorted(of_run[number], high))
-            if first < end:
-                slices.append(_slice(run, number, first, end))
-        ranges.append(
-            RunRange(
-                slices=tuple(slices),
-                low=None if low is None else _packed(keys.slice(int(indices[low]), 1)),
-                high=None if high is None else _packed(keys.slice(int(indices[high]), 1)),
-            )
-        )
-    return ranges
+    inner = np.unique(np.searchsorted(cumulative_bytes, np.arange(1, count) * (cumulative_bytes[-1] / count)))
+    return [int(rank) for rank in inner if 0 < rank < len(indices)]
+
+
+def _slices(
+    runs: Sequence[SortedRun],
+    ranks_of_runs: Sequence[npt.NDArray[np.int64]],
+    low: int | None,
+    high: int | None,
+) -> Iterator[RunSlice]:
+    """The batches that may have rows of the range [low, high) of ranks; None is no bound."""
+    for number, (run, ranks) in enumerate(zip(runs, ranks_of_runs, strict=True)):
+        # The batch before the first one that starts in the range may end in it.
+        first = 0 if low is None else max(int(np.searchsorted(ranks, low, "right")) - 1, 0)
+        end = len(ranks) if high is None else int(np.searchsorted(ranks, high))
+        if first < end:
+            yield _slice(run, number, first, end)
 
 
 def _slice(run: SortedRun, number: int, first: int, end: int) -> RunSlice:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.rows.read_order import (
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.sql.read_order import (
     ReadOrder,
     RunSlice,
     SortedRun,
@@ -23,7 +24,6 @@ from app.kernel.format.rows.read_order import (
     in_order,
     order_of_range,
 )
-from app.kernel.format.schema.schema import Field, Schema
 from tests.support.examples import a_third_of
 
 # Names that Arrow would take for paths, and that mean something to SQL.
