@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.features.webhooks.values import (
+    ReceiverCredentials,
     RefusedUrl,
     Register,
     Reply,
     TopicAddress,
     TopicOptions,
-    TopicPasswords,
     Webhook,
     WebhookDefinition,
 )
@@ -52,14 +52,14 @@ class TopicSender:
         except (AddressRefused, OSError) as error:
             raise RefusedUrl(str(error)) from None
 
-    def test(self, webhook: Webhook, password: str) -> Reply:
+    def test(self, webhook: Webhook, credentials: ReceiverCredentials) -> Reply:
         """Whether the topic can be found. It gets no message."""
-        return _replied(lambda: self._writer(webhook, password).check())
+        return _replied(lambda: self._writer(webhook, credentials).check())
 
     def send(
         self,
         webhook: Webhook,
-        passwords: TopicPasswords,
+        credentials: ReceiverCredentials,
         delivery_id: str,
         make: Callable[[Register], Sequence[OutMessage]],
     ) -> Reply:
@@ -70,15 +70,17 @@ class TopicSender:
         """
 
         def write() -> None:
-            messages = make(self._register(webhook, passwords.registry))
-            self._writer(webhook, passwords.broker).write(delivery_id, messages, _TOTAL_SECONDS_MAX)
+            messages = make(self._register(webhook, credentials))
+            self._writer(webhook, credentials).write(delivery_id, messages, _TOTAL_SECONDS_MAX)
 
         return _replied(write)
 
-    def _register(self, webhook: Webhook, password: str | None) -> Register:
+    def _register(self, webhook: Webhook, credentials: ReceiverCredentials) -> Register:
         options = webhook.definition.kafka or TopicOptions()
         address = RegistryAddress(
-            url=options.registry_url or "", username=options.registry_username, password=password
+            url=options.registry_url or "",
+            username=options.registry_username,
+            password=credentials.registry_password,
         )
 
         def register(subject: str, schema: str) -> int:
@@ -86,8 +88,8 @@ class TopicSender:
 
         return register
 
-    def _writer(self, webhook: Webhook, password: str) -> TopicWriter:
-        brokers, topic = self._brokers(webhook.definition, password)
+    def _writer(self, webhook: Webhook, credentials: ReceiverCredentials) -> TopicWriter:
+        brokers, topic = self._brokers(webhook.definition, credentials.secrets[0])
         return TopicWriter(brokers, topic, f"headwater-{webhook.id}")
 
     def _brokers(self, definition: WebhookDefinition, password: str) -> tuple[Brokers, str]:

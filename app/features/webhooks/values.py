@@ -77,11 +77,15 @@ Register = Callable[[str, str], int]
 """Takes a subject and an Avro schema, and returns the id of the schema."""
 
 
-class TopicPasswords(NamedTuple):
-    """What identifies the service to brokers, and to a schema registry."""
+class ReceiverCredentials(NamedTuple):
+    """What identifies the service to the receiver of a webhook.
 
-    broker: str
-    registry: str | None
+    `secrets` sign, all of them, the newest first; of a topic, the password for its brokers. `registry_password`: for
+    the schema registry of a topic.
+    """
+
+    secrets: tuple[str, ...]
+    registry_password: str | None
 
 
 class TopicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,16 +204,14 @@ class FormattedDelivery(Delivery, frozen=True, kw_only=True):
 
 
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to do for a webhook. `secrets` sign, all of them; of a topic, the password for its brokers.
+    """What there is to do for a webhook.
 
     `next`: the message at its position, if one was begun. `redelivery`: of the earlier ones that are to be sent once
-    more,
-    the one that is due first. `next_seconds`, `redelivery_seconds`: how long until they are due, if there is one.
+    more, the one that is due first. `next_seconds`, `redelivery_seconds`: how long until they are due, if there is one.
     """
 
     webhook: Webhook
-    secrets: tuple[str, ...]
-    registry_password: str | None
+    credentials: ReceiverCredentials
     next: FormattedDelivery | None
     next_seconds: float | None
     redelivery: FormattedDelivery | None

@@ -20,9 +20,8 @@ from app.features.webhooks.repository.webhook_row import (
     delivery_place,
     find_webhook,
     follower_name,
-    live_secrets,
+    live_credentials,
     lock_row,
-    registry_password,
 )
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
@@ -76,10 +75,7 @@ class DeliveryStore:
             behind = connection.execute(next_pending.where(~at_position)).one_or_none()
             return DeliveryWork(
                 webhook=webhook,
-                secrets=live_secrets(connection, webhook_id),
-                registry_password=registry_password(connection, webhook_id)
-                if webhook.definition.of_topic
-                else None,
+                credentials=live_credentials(connection, webhook_id),
                 next=None if ahead is None else _delivery(ahead),
                 next_seconds=None if ahead is None else max(0.0, float(ahead.waits)),
                 redelivery=None if behind is None else _delivery(behind),

@@ -13,7 +13,7 @@ from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
 from app.features.webhooks.tables import webhook_deliveries, webhooks
-from app.features.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
+from app.features.webhooks.values import Delivery, DeliveryState, ReceiverCredentials, Webhook, WebhookState
 from app.kernel.format.identifiers import is_uuid
 
 _MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})
@@ -36,18 +36,13 @@ def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
     return webhook_of(row)
 
 
-def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
-    """The secrets that sign now, the newest first."""
-    still = webhooks.c.old_secret_until > func.clock_timestamp()
-    query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
+def live_credentials(connection: Connection, webhook_id: str) -> ReceiverCredentials:
+    """The secrets that sign now, and the password for a schema registry."""
+    still = (webhooks.c.old_secret_until > func.clock_timestamp()).label("still")
+    query = select(webhooks.c.secret, webhooks.c.old_secret, still, webhooks.c.registry_password)
     row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
-    return (row.secret, row.old_secret) if row.still else (row.secret,)
-
-
-def registry_password(connection: Connection, webhook_id: str) -> str | None:
-    """What identifies the service to the schema registry of a topic."""
-    query = select(webhooks.c.registry_password).where(webhooks.c.id == webhook_id)
-    return connection.execute(query).scalar_one()
+    secrets = (row.secret, row.old_secret) if row.still else (row.secret,)
+    return ReceiverCredentials(secrets=secrets, registry_password=row.registry_password)
 
 
 def delivery_of(row: Any) -> Delivery:

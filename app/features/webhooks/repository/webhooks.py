@@ -25,7 +25,7 @@ from app.features.webhooks.repository.webhook_row import (
     delivery_of,
     find_webhook,
     follower_name,
-    live_secrets,
+    live_credentials,
     lock_row,
     select_webhooks,
     webhook_of,
@@ -34,6 +34,7 @@ from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
     Delivery,
     DeliveryState,
+    ReceiverCredentials,
     Webhook,
     WebhookDefinition,
     WebhookEvents,
@@ -121,11 +122,11 @@ class WebhookStore:
         with self._database.tenant(tenant_id) as connection:
             return find_webhook(connection, webhook_id)
 
-    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
-        """The secrets that sign now, the newest first. Raises NotFound."""
+    def credentials(self, tenant_id: str, webhook_id: str) -> ReceiverCredentials:
+        """What identifies the service to the receiver now. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             find_webhook(connection, webhook_id)
-            return live_secrets(connection, webhook_id)
+            return live_credentials(connection, webhook_id)
 
     def sending(self) -> None:
         """Records the request that sends a message, before it is sent: nothing else of it is stored.

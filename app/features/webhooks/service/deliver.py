@@ -23,7 +23,6 @@ from app.features.webhooks.values import (
     DeliveryWork,
     FormattedDelivery,
     Reply,
-    TopicPasswords,
     WebhookState,
     given_up,
 )
@@ -154,17 +153,16 @@ class DeliverWebhooks:
         self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
     ) -> Reply:
         body = changes_body(work.webhook, delivery, content.json)
-        keys = [key_of(secret) for secret in work.secrets]
+        keys = [key_of(secret) for secret in work.credentials.secrets]
         headers = message_headers(keys, delivery.id, body)
         return self.sender.send(work.webhook.definition.url, headers, body)
 
     def _write(
         self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
     ) -> Reply:
-        passwords = TopicPasswords(broker=work.secrets[0], registry=work.registry_password)
         return self.topics.send(
             work.webhook,
-            passwords,
+            work.credentials,
             delivery.id,
             lambda register: topic_messages(
                 work.webhook, delivery, content, dataset.definition.record_key, register

@@ -184,10 +184,10 @@ class Webhooks:
         """
         webhook = self.index.get(tenant_id, webhook_id)
         if webhook.definition.of_topic:
-            [password, *_] = self.index.secrets(tenant_id, webhook_id)
+            credentials = self.index.credentials(tenant_id, webhook_id)
             self.index.sending()
-            return self.topics.test(webhook, password)
-        keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
+            return self.topics.test(webhook, credentials)
+        keys = [key_of(secret) for secret in self.index.credentials(tenant_id, webhook_id).secrets]
         body = test_body(webhook, datetime.now(UTC))
         self.index.sending()
         return self.sender.send(webhook.definition.url, message_headers(keys, new_id(), body), body)
