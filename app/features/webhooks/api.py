@@ -6,7 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.platform import Platform
-from app.features.webhooks.compose import http_sender, topic_sender
+from app.features.webhooks.compose import receivers
 from app.features.webhooks.handlers.deliveries import (
     get_webhook_delivery,
     list_webhook_deliveries,
@@ -32,8 +32,7 @@ def _webhooks(platform: Platform) -> Webhooks:
     return Webhooks(
         catalog=platform.stores.catalog,
         index=WebhookStore(platform.database),
-        sender=http_sender(platform.settings),
-        topics=topic_sender(platform.settings),
+        receivers=receivers(platform.settings),
         wake=platform.wake,
     )
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from app.core.compose import read_memory, read_snapshots, table_walk
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Worker
 from app.features.partitions.compose import partitions
+from app.features.webhooks.ports import Receiver
+from app.features.webhooks.receivers.topic import TopicReceiver
+from app.features.webhooks.receivers.url import UrlReceiver
 from app.features.webhooks.repository.deliveries import DeliveryStore
+from app.features.webhooks.retries import RetryRules
 from app.features.webhooks.sender import HttpSender
-from app.features.webhooks.service.deliver import DeliverWebhooks, RetryRules
+from app.features.webhooks.service.deliver import DeliverWebhooks
 from app.features.webhooks.service.message import Messages
 from app.features.webhooks.topic_sender import TopicSender
+from app.features.webhooks.values import ReceiverKind
 from app.infra.outbound.addresses import Rules
 from app.infra.settings import Settings
 
@@ -27,25 +33,19 @@ def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
         catalog=platform.stores.catalog,
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
         messages=Messages(read_feed=feed, read_events=partitions(platform).events),
-        sender=http_sender(settings),
-        topics=topic_sender(settings),
+        receivers=receivers(settings),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=_DEAD_MAX),
     )
     return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
 
 
-def http_sender(settings: Settings) -> HttpSender:
-    """Posts messages to URLs."""
-    return HttpSender(rules=_rules(settings))
-
-
-def topic_sender(settings: Settings) -> TopicSender:
-    """Sends messages to topics of Kafka."""
-    return TopicSender(rules=_rules(settings))
-
-
-def _rules(settings: Settings) -> Rules:
-    return Rules.of(settings.webhook_allow, http=settings.webhook_http)
+def receivers(settings: Settings) -> Mapping[ReceiverKind, Receiver]:
+    """All kinds of receivers, which connect to what the settings admit."""
+    rules = Rules.of(settings.webhook_allow, http=settings.webhook_http)
+    return {
+        ReceiverKind.URL: UrlReceiver(sender=HttpSender(rules=rules)),
+        ReceiverKind.TOPIC: TopicReceiver(sender=TopicSender(rules=rules)),
+    }
 
 
 FEATURE: Final[Feature[object]] = Feature(name="webhooks", followers=_followers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.kernel.format.errors import HeadwaterError, InvalidRequest
+from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest
 
 
 class InvalidWebhook(InvalidRequest):
@@ -10,6 +10,11 @@ class InvalidWebhook(InvalidRequest):
 
     code = "invalid-webhook"
     title = "The webhook is not valid"
+
+    @classmethod
+    def at(cls, pointer: str, detail: str) -> InvalidWebhook:
+        """The error of one member of the request."""
+        return cls(f"{pointer}: {detail}", [FieldError(pointer=pointer, detail=detail)])
 
 
 class WebhookGivenUp(HeadwaterError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from app.core.changes.positions import ReaderStart, StartingPosition
 from app.core.changes.values import DeliveryFormat
@@ -26,6 +27,13 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 class RefusedUrl(Exception):
     """Nothing may be sent to a URL, or its host is not known; the message says why."""
+
+
+class ReceiverKind(str, Enum):
+    """Where messages go: they are posted to a URL, or written to a topic of Kafka."""
+
+    URL = "url"
+    TOPIC = "topic"
 
 
 class WebhookState(str, Enum):
@@ -141,9 +149,17 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     kafka: TopicOptions | None = None
 
     @property
-    def of_topic(self) -> bool:
-        """Whether messages are written to a topic of Kafka instead of posted."""
-        return self.url.startswith(TOPIC_SCHEME)
+    def receiver_kind(self) -> ReceiverKind:
+        """Where its messages go."""
+        return ReceiverKind.TOPIC if self.url.startswith(TOPIC_SCHEME) else ReceiverKind.URL
+
+    @property
+    def registry_user(self) -> tuple[str, str] | None:
+        """The schema registry and the user there, who has a password; None without a user."""
+        options = self.kafka
+        if options is None or options.registry_username is None:
+            return None
+        return options.registry_url or "", options.registry_username
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,6 +217,21 @@ class FormattedDelivery(Delivery, frozen=True, kw_only=True):
     """A message with the way in which its changes are delivered, the same whenever it is sent."""
 
     delivery_format: DeliveryFormat
+
+
+class MessageContent(NamedTuple):
+    """The changes, or events, of a message as a JSON array; changes also as the columns of their form."""
+
+    json: bytes
+    changes: pa.Table | None = None
+
+
+class WebhookMessage(NamedTuple):
+    """A message with what it holds. `record_key`: that of the dataset."""
+
+    delivery: FormattedDelivery
+    content: MessageContent
+    record_key: Sequence[str]
 
 
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):

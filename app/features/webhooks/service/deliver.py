@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import Consumer
+from app.features.webhooks.ports import Receiver
 from app.features.webhooks.repository.deliveries import DeliveryStore
-from app.features.webhooks.sender import HttpSender
-from app.features.webhooks.service.message import MessageContent, Messages, changes_body
-from app.features.webhooks.service.signing import key_of, message_headers
-from app.features.webhooks.service.topic_messages import topic_messages
-from app.features.webhooks.topic_sender import TopicSender
+from app.features.webhooks.retries import RetryRules
+from app.features.webhooks.service.message import Messages
 from app.features.webhooks.values import (
     GONE,
     DeliveryWork,
     FormattedDelivery,
+    MessageContent,
+    ReceiverKind,
     Reply,
+    WebhookMessage,
     WebhookState,
     given_up,
 )
@@ -32,26 +33,11 @@ from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault, HeadwaterError
 
 _log = logging.getLogger(__name__)
-_JITTER: Final = 0.1
-_RETRY_AFTER_STATUSES: Final = (429, 503)
-_RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
 # While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
 # that waits for nothing else.
 _NEW_CHANGES_POLL_SECONDS: Final = 5.0
 # How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
 _SERVE_SECONDS: Final = 5.0
-# A topic is written to again soon: it is given up for no outage, and a check costs the brokers little.
-_TOPIC_RETRY_SECONDS_MAX: Final = 60.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetryRules:
-    """`after_seconds`: the times between attempts; after the last one a message is dead. `dead_max` of them in a row
-    pause a webhook.
-    """
-
-    after_seconds: tuple[float, ...]
-    dead_max: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,8 +51,7 @@ class DeliverWebhooks:
     catalog: DatasetLookup
     deliveries: DeliveryStore
     messages: Messages
-    sender: HttpSender
-    topics: TopicSender
+    receivers: Mapping[ReceiverKind, Receiver]
     rules: RetryRules
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
@@ -135,39 +120,18 @@ class DeliverWebhooks:
     ) -> bool:
         """Whether the message arrived."""
         webhook = work.webhook
-        of_topic = webhook.definition.of_topic
-        reply = (self._write if of_topic else self._post)(dataset, work, delivery, content)
+        receiver = self.receivers[webhook.definition.receiver_kind]
+        message = WebhookMessage(delivery, content, dataset.definition.record_key)
+        reply = receiver.send(webhook, work.credentials, message)
         if reply.delivered:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
         elif reply.status == GONE or (reply.permanent and delivery.attempts + 1 >= self.rules.dead_max):
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(given_up(0, reply)))
         else:
-            seconds = (self._topic_retry_seconds if of_topic else self._retry_seconds)(
-                delivery.attempts, reply
-            )
+            seconds = receiver.retry_seconds(self.rules, delivery.attempts, reply)
             self._failed(dataset.tenant_id, delivery, reply, seconds)
         return reply.delivered
-
-    def _post(
-        self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
-    ) -> Reply:
-        body = changes_body(work.webhook, delivery, content.json)
-        keys = [key_of(secret) for secret in work.credentials.secrets]
-        headers = message_headers(keys, delivery.id, body)
-        return self.sender.send(work.webhook.definition.url, headers, body)
-
-    def _write(
-        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
-    ) -> Reply:
-        return self.topics.send(
-            work.webhook,
-            work.credentials,
-            delivery.id,
-            lambda register: topic_messages(
-                work.webhook, delivery, content, dataset.definition.record_key, register
-            ),
-        )
 
     def _failed(
         self, tenant_id: str, delivery: FormattedDelivery, reply: Reply, retry_seconds: float | None
@@ -183,22 +147,6 @@ class DeliverWebhooks:
         self.deliveries.failed(
             tenant_id, delivery, reply, retry_seconds=retry_seconds, dead_max=self.rules.dead_max
         )
-
-    def _retry_seconds(self, attempts: int, reply: Reply) -> float | None:
-        """When to try again after this many failures and one more; None for never."""
-        if attempts >= len(self.rules.after_seconds):
-            return None
-        # Messages that failed together must not all come back together.
-        seconds = self.rules.after_seconds[attempts] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
-        if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
-            seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
-        return seconds
-
-    def _topic_retry_seconds(self, attempts: int, reply: Reply) -> float:
-        """As `_retry_seconds`, but a message to a topic is never given up: later changes of its keys would be wrong."""
-        last = len(self.rules.after_seconds) - 1
-        seconds = self._retry_seconds(min(attempts, last), reply) if last >= 0 else None
-        return _TOPIC_RETRY_SECONDS_MAX if seconds is None else min(seconds, _TOPIC_RETRY_SECONDS_MAX)
 
 
 def _shown(work: DeliveryWork, error: HeadwaterError) -> HeadwaterError:

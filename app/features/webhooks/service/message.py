@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +18,13 @@ from app.core.changes.service.read_snapshots import ReadSnapshots
 from app.core.changes.values import ChangePage, DeliveryFormat
 from app.core.consumers.values import ConsumerPlace
 from app.features.partitions.values import PartitionEvents
-from app.features.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
+from app.features.webhooks.values import (
+    FormattedDelivery,
+    MessageContent,
+    Webhook,
+    WebhookDefinition,
+    WebhookEvents,
+)
 from app.kernel.changelog.forms import json_names, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
@@ -29,13 +35,6 @@ TEST_TYPE: Final = "webhook.test"
 # A message of more bytes is made of fewer changes, unless it is of one.
 BODY_BYTES_MAX: Final = 1024 * 1024
 _ROWS_OF_A_READ: Final = 1_000
-
-
-class MessageContent(NamedTuple):
-    """The changes, or events, of a message as a JSON array; changes also as the columns of their form."""
-
-    json: bytes
-    changes: pa.Table | None = None
 
 
 class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):

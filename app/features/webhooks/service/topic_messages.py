@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from app.features.webhooks.service.avro_messages import avro_messages
 from app.features.webhooks.service.json_messages import json_messages
-from app.features.webhooks.service.message import MessageContent
 from app.features.webhooks.values import (
-    FormattedDelivery,
     Register,
     TopicAddress,
     TopicFormat,
     TopicOptions,
     Webhook,
+    WebhookMessage,
 )
 from app.infra.kafka.errors import SourceFailed
 from app.infra.kafka.writer import OutMessage
@@ -25,19 +23,14 @@ VERSION_HEADER: Final = "headwater-version"
 OFFSET_HEADER: Final = "headwater-offset"
 
 
-def topic_messages(
-    webhook: Webhook,
-    delivery: FormattedDelivery,
-    content: MessageContent,
-    record_key: Sequence[str],
-    register: Register,
-) -> list[OutMessage]:
+def topic_messages(webhook: Webhook, message: WebhookMessage, register: Register) -> list[OutMessage]:
     """The messages of a delivery's changes, in their order. Rows without a record key have messages without key.
 
     The form `delta` has no offsets, so its messages have no header with one. Raises SourceUnavailable, and SourceFailed
     if the changes cannot be messages.
     """
     options = webhook.definition.kafka or TopicOptions()
+    delivery, content, record_key = message
     delivery_format = delivery.delivery_format
     if options.format is TopicFormat.JSON or content.changes is None:
         change_messages = json_messages(content.json, delivery_format, record_key, options.value)
@@ -48,12 +41,17 @@ def topic_messages(
         )
     messages = []
     try:
-        for number, message in enumerate(change_messages):
+        for number, change_message in enumerate(change_messages):
             headers = [(DELIVERY_HEADER, f"{delivery.id}/{number}".encode())]
-            for header, fact in ((VERSION_HEADER, message.version), (OFFSET_HEADER, message.offset)):
+            for header, fact in (
+                (VERSION_HEADER, change_message.version),
+                (OFFSET_HEADER, change_message.offset),
+            ):
                 if fact is not None:
                     headers.append((header, fact))
-            messages.append(OutMessage(key=message.key, value=message.value, headers=tuple(headers)))
+            messages.append(
+                OutMessage(key=change_message.key, value=change_message.value, headers=tuple(headers))
+            )
     except UnsupportedSchema as error:
         raise SourceFailed(f"its rows have no Avro schema: {error}") from None
     return messages

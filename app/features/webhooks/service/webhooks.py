@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
@@ -20,23 +19,14 @@ from app.core.changes.positions import FromTime, FromVersion, ReaderStart, Snaps
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import MaxLag
 from app.features.webhooks.errors import InvalidWebhook
+from app.features.webhooks.ports import Receiver
 from app.features.webhooks.repository.webhooks import WebhookStore
-from app.features.webhooks.sender import HttpSender
-from app.features.webhooks.service.avro_messages import avro_parts
-from app.features.webhooks.service.message import test_body
-from app.features.webhooks.service.signing import key_of, message_headers, new_secret
-from app.features.webhooks.topic_sender import TopicSender
 from app.features.webhooks.values import (
-    TOPIC_SCHEME,
     Delivery,
     DeliveryState,
-    RefusedUrl,
+    ReceiverKind,
     Registration,
     Reply,
-    TopicAddress,
-    TopicFormat,
-    TopicOptions,
-    TopicValue,
     Webhook,
     WebhookChange,
     WebhookDefinition,
@@ -45,15 +35,10 @@ from app.features.webhooks.values import (
 )
 from app.infra.identifiers import new_id
 from app.kernel.changelog.change_selection import ChangeSelection
-from app.kernel.changelog.forms import ChangeForm, in_form
-from app.kernel.codecs.messages.reading import UnsupportedSchema
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError
-from app.kernel.format.partition.members import key_fields
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
-_IN_ORDER: Final = "a topic gets its messages in order; PATCH `since` to write changes again"
 OVERLAP_SECONDS: Final = 86_400.0
 """How long the secret before signs along after a rotation."""
 
@@ -64,8 +49,7 @@ class Webhooks:
 
     catalog: DatasetLookup
     index: WebhookStore
-    sender: HttpSender
-    topics: TopicSender
+    receivers: Mapping[ReceiverKind, Receiver]
     wake: Callable[[], None]
 
     def create(
@@ -75,9 +59,11 @@ class Webhooks:
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
-        secret = _secret_of(new)
-        if (_registry_user(new.definition) is None) != (new.registry_password is None):
-            raise _invalid("/registry_password", "kafka.registry_username and a password need each other")
+        secret = self._receiver(new.definition).secret_of(new.secret)
+        if (new.definition.registry_user is None) != (new.registry_password is None):
+            raise InvalidWebhook.at(
+                "/registry_password", "kafka.registry_username and a password need each other"
+            )
         _check_start(new.definition, new.since)
         delivery_format = msgspec.structs.replace(new.definition.delivery_format, access=access)
         definition = msgspec.structs.replace(new.definition, delivery_format=delivery_format)
@@ -141,10 +127,12 @@ class Webhooks:
                 f"The webhook is at revision {before.revision}, not {revision}", revision=before.revision
             )
         change = apply(before)
-        if change.definition.of_topic != before.definition.of_topic:
-            raise _invalid("/url", "a webhook of a topic and one of a receiver cannot replace each other")
-        if _registry_user(change.definition) != _registry_user(before.definition):
-            raise _invalid(
+        if change.definition.receiver_kind is not before.definition.receiver_kind:
+            raise InvalidWebhook.at(
+                "/url", "a webhook of a topic and one of a receiver cannot replace each other"
+            )
+        if change.definition.registry_user != before.definition.registry_user:
+            raise InvalidWebhook.at(
                 "/kafka/registry_username",
                 "another registry or user has another password: register another webhook",
             )
@@ -166,10 +154,7 @@ class Webhooks:
 
     def rotate(self, tenant_id: str, webhook_id: str) -> str:
         """Another secret; the one before signs along for OVERLAP_SECONDS. Raises NotFound, InvalidWebhook."""
-        self._refuse_topic(
-            tenant_id, webhook_id, "the secret of a topic is a password, which its brokers set"
-        )
-        secret = new_secret()
+        secret = self._receiver(self.index.get(tenant_id, webhook_id).definition).new_secret()
         self.index.rotate(tenant_id, webhook_id, secret, overlap_seconds=OVERLAP_SECONDS)
         return secret
 
@@ -183,14 +168,9 @@ class Webhooks:
         Raises NotFound, and Unavailable if the request cannot be recorded; then nothing is sent.
         """
         webhook = self.index.get(tenant_id, webhook_id)
-        if webhook.definition.of_topic:
-            credentials = self.index.credentials(tenant_id, webhook_id)
-            self.index.sending()
-            return self.topics.test(webhook, credentials)
-        keys = [key_of(secret) for secret in self.index.credentials(tenant_id, webhook_id).secrets]
-        body = test_body(webhook, datetime.now(UTC))
+        credentials = self.index.credentials(tenant_id, webhook_id)
         self.index.sending()
-        return self.sender.send(webhook.definition.url, message_headers(keys, new_id(), body), body)
+        return self._receiver(webhook.definition).test(webhook, credentials)
 
     def deliveries(
         self,
@@ -210,128 +190,47 @@ class Webhooks:
 
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
         """Has a message that has ended sent again, beside those that come. Raises NotFound, InvalidWebhook."""
-        self._refuse_topic(tenant_id, webhook_id, _IN_ORDER)
+        self._receiver(self.index.get(tenant_id, webhook_id).definition).check_redelivery()
         self.index.redeliver(tenant_id, webhook_id, delivery_id)
         self.wake()
         return self.index.delivery(tenant_id, webhook_id, delivery_id)
 
     def redeliver_dead(self, tenant_id: str, webhook_id: str) -> int:
         """Has all dead messages sent again; returns how many. Raises NotFound, InvalidWebhook."""
-        self._refuse_topic(tenant_id, webhook_id, _IN_ORDER)
+        self._receiver(self.index.get(tenant_id, webhook_id).definition).check_redelivery()
         count = self.index.redeliver(tenant_id, webhook_id, None)
         self.wake()
         return count
 
     def _check(self, dataset: Dataset, definition: WebhookDefinition, max_lag: MaxLag) -> None:
+        selection = None
         if definition.events is WebhookEvents.PARTITIONS:
             _check_partitions(dataset, definition.delivery_format, max_lag)
         else:
             selection = _selection(dataset, definition.delivery_format)
-            if definition.of_topic:
-                _check_messages(dataset, definition, selection)
-        if definition.of_topic:
-            self._check_topic(dataset, definition)
-        elif definition.kafka is not None:
-            raise _invalid("/kafka", f"this is of topics; leave it out, or send a url with {TOPIC_SCHEME}")
-        try:
-            if definition.of_topic:
-                self.topics.check(definition)
-            else:
-                self.sender.check(definition.url)
-        except RefusedUrl as error:
-            raise _invalid("/url", str(error)) from None
+        self._receiver(definition).check(dataset, definition, selection)
 
-    def _check_topic(self, dataset: Dataset, definition: WebhookDefinition) -> None:
-        _check_topic(dataset, definition)
-        options = definition.kafka or TopicOptions()
-        if options.registry_url is not None:
-            try:
-                self.topics.check_registry(options)
-            except RefusedUrl as error:
-                raise _invalid("/kafka/registry_url", str(error)) from None
-
-    def _refuse_topic(self, tenant_id: str, webhook_id: str, reason: str) -> None:
-        if self.index.get(tenant_id, webhook_id).definition.of_topic:
-            raise _invalid("/url", reason)
-
-
-def _secret_of(new: Registration) -> str:
-    """What signs messages, or the password for a topic. Raises InvalidWebhook."""
-    if new.definition.of_topic:
-        return new.secret or ""
-    secret = new.secret or new_secret()
-    try:
-        key_of(secret)
-    except ValueError as error:
-        raise _invalid("/secret", str(error)) from None
-    return secret
-
-
-def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
-    """Raises InvalidWebhook for what messages of a topic cannot have."""
-    if definition.events is not WebhookEvents.CHANGES:
-        raise _invalid("/events", "a topic gets changes; events of partitions need a URL with https")
-    delivery_format, options = definition.delivery_format, definition.kafka or TopicOptions()
-    key = key_fields(dataset.definition)
-    if delivery_format.columns is not None and not set(key) <= set(delivery_format.columns):
-        raise _invalid(
-            "/columns", f"messages of a topic have the record key as key; include {', '.join(key)}"
-        )
-    if set(key) & set(delivery_format.access.masked):
-        raise seen_in_part(dataset.definition.name)
-    if options.value is TopicValue.ROW and (delivery_format.form is not ChangeForm.UPSERT or not key):
-        raise _invalid("/kafka/value", "rows alone need the form upsert, and a dataset with a record key")
-    if options.security_protocol.identifies != (options.username is not None):
-        raise _invalid("/kafka/username", "a user name and sasl_plaintext or sasl_ssl need each other")
-
-    _check_registry(options)
-
-
-def _check_registry(options: TopicOptions) -> None:
-    of_avro = options.format is TopicFormat.AVRO
-    if of_avro and options.registry_url is None:
-        raise _invalid("/kafka/registry_url", "format avro requires a schema registry")
-    if not of_avro and options.registry_url is not None:
-        raise _invalid("/kafka/registry_url", "format json has no schemas; leave it out, or send format avro")
-    if options.registry_url is None and options.registry_username is not None:
-        raise _invalid("/kafka/registry_username", "there is no registry_url; leave it out")
-
-
-def _registry_user(definition: WebhookDefinition) -> tuple[str | None, str | None] | None:
-    """The registry and the user there; None without a user."""
-    options = definition.kafka or TopicOptions()
-    return None if options.registry_username is None else (options.registry_url, options.registry_username)
-
-
-def _check_messages(dataset: Dataset, definition: WebhookDefinition, selection: ChangeSelection) -> None:
-    """Raises InvalidWebhook if Avro cannot represent the changes."""
-    options, delivery_format = definition.kafka or TopicOptions(), definition.delivery_format
-    if options.format is not TopicFormat.AVRO:
-        return
-    events = in_form(selection.changes_schema().empty_table(), delivery_format.form, dataset.definition.name)
-    message_format = msgspec.structs.replace(
-        delivery_format, vocabulary=delivery_format.vocabulary or dataset.definition.changelog.vocabulary
-    )
-    topic = TopicAddress.of(definition.url).topic
-    try:
-        avro_parts(events.table, message_format, dataset.definition.record_key, options.value, topic)
-    except UnsupportedSchema as error:
-        raise _invalid("/kafka/format", f"Avro cannot represent the changes: {error}") from None
+    def _receiver(self, definition: WebhookDefinition) -> Receiver:
+        return self.receivers[definition.receiver_kind]
 
 
 def _check_start(definition: WebhookDefinition, since: ReaderStart | None) -> None:
     if definition.events is not WebhookEvents.PARTITIONS:
         return
     if isinstance(since, SnapshotPosition):
-        raise _invalid("/since", "partitions have no rows to start with; send an offset, `earliest` or `now`")
+        raise InvalidWebhook.at(
+            "/since", "partitions have no rows to start with; send an offset, `earliest` or `now`"
+        )
     if isinstance(since, FromVersion | FromTime):
         member = "since_version" if isinstance(since, FromVersion) else "since_time"
-        raise _invalid(f"/{member}", "positions of this webhook count events of partitions; send `since`")
+        raise InvalidWebhook.at(
+            f"/{member}", "positions of this webhook count events of partitions; send `since`"
+        )
 
 
 def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag: MaxLag) -> None:
     if dataset.definition.services.partition_done is None:
-        raise _invalid(
+        raise InvalidWebhook.at(
             "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
         )
     usual = DeliveryFormat()
@@ -340,7 +239,9 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
     if max_lag != MaxLag():
         extra_members.append("max_lag")
     if extra_members:
-        raise _invalid(f"/{extra_members[0]}", "this is of changes; leave it out, or let `events` be changes")
+        raise InvalidWebhook.at(
+            f"/{extra_members[0]}", "this is of changes; leave it out, or let `events` be changes"
+        )
     if delivery_format.access.restricted:
         # The paths of partitions have values of all rows.
         raise seen_in_part(dataset.definition.name)
@@ -358,7 +259,3 @@ def _selection(dataset: Dataset, delivery_format: DeliveryFormat) -> ChangeSelec
         partitions=delivery_format.partitions,
         access=delivery_format.access,
     )
-
-
-def _invalid(pointer: str, detail: str) -> InvalidWebhook:
-    return InvalidWebhook(f"{pointer}: {detail}", [FieldError(pointer=pointer, detail=detail)])

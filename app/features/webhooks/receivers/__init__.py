@@ -1,0 +1,1 @@
+"""The receivers of webhooks, by kind: a URL, or a topic of Kafka."""
