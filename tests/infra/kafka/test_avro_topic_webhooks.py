@@ -259,6 +259,7 @@ AVRO = {"format": "avro", "registry_url": "http://127.0.0.1:8081"}
         ({"kafka": AVRO, "registry_password": "p"}, "/registry_password"),
         ({"registry_password": "p"}, "/registry_password"),
         ({"kafka": AVRO, "dataset": "odd"}, "/kafka/format"),
+        ({"kafka": AVRO, "url": "kafka://127.0.0.1:9092"}, "/url"),
     ],
 )
 def test_bad_avro_webhooks_are_refused(client: Client, members: dict[str, Any], pointer: str) -> None:

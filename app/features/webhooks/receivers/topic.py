@@ -98,7 +98,7 @@ class TopicReceiver:
 def _check_messages(
     dataset: Dataset, definition: WebhookDefinition, options: TopicOptions, selection: ChangeSelection
 ) -> None:
-    """Raises InvalidWebhook if Avro cannot represent the changes."""
+    """Raises InvalidWebhook if Avro cannot represent the changes, or the URL names no topic."""
     if options.format is not TopicFormat.AVRO:
         return
     delivery_format = definition.delivery_format
@@ -106,7 +106,10 @@ def _check_messages(
     message_format = msgspec.structs.replace(
         delivery_format, vocabulary=delivery_format.vocabulary or dataset.definition.changelog.vocabulary
     )
-    topic = TopicAddress.of(definition.url).topic
+    try:
+        topic = TopicAddress.of(definition.url).topic
+    except ValueError as error:
+        raise InvalidWebhook.at("/url", str(error)) from None
     try:
         avro_parts(events.table, message_format, dataset.definition.record_key, options.value, topic)
     except UnsupportedSchema as error:
