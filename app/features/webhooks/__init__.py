@@ -4,8 +4,9 @@
 `schemas.py` has the JSON. A webhook has a consumer: the changes before its position were sent, or given up.
 
 A commit makes the consumer due. `service/deliver.py` then makes the next message (`service/message.py` reads the
-changes), records it before it is sent, signs it (`service/signing.py`), and sends it (`sender.py`, which checks where
-the URL leads). What the receiver responds is recorded by `repository/deliveries.py`; a message that failed is retried.
+changes), records it before it is sent, and has its receiver send it. What the receiver responds is recorded by
+`repository/deliveries.py`; a message that failed is retried. `ports.py` says what a kind of receiver is:
+`receivers/url.py` signs messages and posts them, and `receivers/topic.py` writes changes to a topic of Kafka.
 `service/webhooks.py` is what the API does, `repository/webhooks.py` stores it.
 
     POST /webhooks   {"dataset": "orders", "url": "https://hooks.example.com/headwater", "since": "earliest"}

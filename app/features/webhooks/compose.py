@@ -10,14 +10,14 @@ from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Worker
 from app.features.partitions.compose import partitions
 from app.features.webhooks.ports import Receiver
+from app.features.webhooks.receivers.http_sender import HttpSender
 from app.features.webhooks.receivers.topic import TopicReceiver
+from app.features.webhooks.receivers.topic_sender import TopicSender
 from app.features.webhooks.receivers.url import UrlReceiver
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.retries import RetryRules
-from app.features.webhooks.sender import HttpSender
 from app.features.webhooks.service.deliver import DeliverWebhooks
 from app.features.webhooks.service.message import Messages
-from app.features.webhooks.topic_sender import TopicSender
 from app.features.webhooks.values import ReceiverKind
 from app.infra.outbound.addresses import Rules
 from app.infra.settings import Settings

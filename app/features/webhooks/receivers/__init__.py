@@ -1,1 +1,1 @@
-"""The receivers of webhooks, by kind: a URL, or a topic of Kafka."""
+"""The receivers of webhooks, by kind: `url.py` posts signed messages, `topic.py` writes to a topic of Kafka."""

@@ -10,10 +10,10 @@ import msgspec
 from app.access.tenants.values import seen_in_part
 from app.core.catalog.values import Dataset
 from app.features.webhooks.errors import InvalidWebhook
+from app.features.webhooks.receivers.avro_messages import avro_parts
+from app.features.webhooks.receivers.topic_messages import topic_messages
+from app.features.webhooks.receivers.topic_sender import TopicSender
 from app.features.webhooks.retries import RetryRules
-from app.features.webhooks.service.avro_messages import avro_parts
-from app.features.webhooks.service.topic_messages import topic_messages
-from app.features.webhooks.topic_sender import TopicSender
 from app.features.webhooks.values import (
     ReceiverCredentials,
     RefusedUrl,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from app.core.catalog.values import Dataset
 from app.features.webhooks.errors import InvalidWebhook
+from app.features.webhooks.receivers.bodies import changes_body, test_body
+from app.features.webhooks.receivers.http_sender import HttpSender
+from app.features.webhooks.receivers.signing import key_of, message_headers, new_secret
 from app.features.webhooks.retries import RetryRules
-from app.features.webhooks.sender import HttpSender
-from app.features.webhooks.service.message import changes_body, test_body
-from app.features.webhooks.service.signing import key_of, message_headers, new_secret
 from app.features.webhooks.values import (
     TOPIC_SCHEME,
     ReceiverCredentials,

@@ -1,1 +1,1 @@
-"""Webhooks in the API; messages, signatures and deliveries in the worker."""
+"""Webhooks in the API; what messages hold, and deliveries, in the worker."""

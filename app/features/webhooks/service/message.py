@@ -1,17 +1,15 @@
-"""The bodies of webhook messages. The same delivery has the same bytes whenever it is sent."""
+"""What webhook messages hold. The same delivery has the same changes whenever it is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
-from app.core.changes.position_parameters import position_value
 from app.core.changes.positions import SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.service.read_snapshots import ReadSnapshots
@@ -21,7 +19,6 @@ from app.features.partitions.values import PartitionEvents
 from app.features.webhooks.values import (
     FormattedDelivery,
     MessageContent,
-    Webhook,
     WebhookDefinition,
     WebhookEvents,
 )
@@ -29,9 +26,6 @@ from app.kernel.changelog.forms import json_names, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 
-CHANGES_TYPE: Final = "dataset.changes"
-PARTITIONS_TYPE: Final = "dataset.partitions"
-TEST_TYPE: Final = "webhook.test"
 # A message of more bytes is made of fewer changes, unless it is of one.
 BODY_BYTES_MAX: Final = 1024 * 1024
 _ROWS_OF_A_READ: Final = 1_000
@@ -133,37 +127,6 @@ class Messages:
             place = page.snapshot
             if place is None or (until is not None and not place.is_before(until)):
                 return _encoded(page, tables)
-
-
-def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) -> bytes:
-    """The body of a message with changes, or with events."""
-    whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
-    if webhook.definition.events is WebhookEvents.PARTITIONS:
-        events = {
-            "since": delivery.since.offset,
-            "next_since": delivery.until.offset,
-            "events": msgspec.Raw(changes),
-        }
-        return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
-    data = {
-        **whose,
-        "form": delivery.delivery_format.form,
-        "since": position_value(delivery.since.position),
-        "next_since": position_value(delivery.until.position),
-        "schema_id": delivery.delivery_format.schema_id,
-        "changes": msgspec.Raw(changes),
-    }
-    return _body(CHANGES_TYPE, delivery.created_at, data)
-
-
-def test_body(webhook: Webhook, now: datetime) -> bytes:
-    """The body of a message that only shows whether messages arrive."""
-    data = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
-    return _body(TEST_TYPE, now, data)
-
-
-def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"type": type_, "timestamp": moment, "data": data})
 
 
 def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.features.webhooks.service.avro_messages import avro_messages
-from app.features.webhooks.service.json_messages import json_messages
+from app.features.webhooks.receivers.avro_messages import avro_messages
+from app.features.webhooks.receivers.json_messages import json_messages
 from app.features.webhooks.values import (
     Register,
     TopicAddress,

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from app.features.webhooks.sender import HttpSender
+from app.features.webhooks.receivers.http_sender import HttpSender
 from app.features.webhooks.values import RefusedUrl
 from app.infra.outbound.addresses import Rules
 from app.infra.outbound.connector import resolve
 from tests.support.receiver import Receiver, receiving
 
 # Made with OpenSSL: an authority, and its certificate for receiver.example with the key.
-CERTIFICATES = Path(__file__).parent / "certificates"
+CERTIFICATES = Path(__file__).parents[1] / "certificates"
 LOCAL = Rules.of(("127.0.0.0/8",), http=True)
 
 
