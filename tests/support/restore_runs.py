@@ -12,7 +12,7 @@ from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
 from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import NewCommit
-from app.features.versions.service.run_restore import StageEarlier
+from app.features.versions.service.restores import StageEarlier
 from app.features.writes.attempt import Decoded, Merged, Planned
 from app.features.writes.service.plan import PlanWrites
 from app.infra.files.slices.memory_budget import MemoryBudget

@@ -21,7 +21,7 @@ from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published
-from app.features.versions.service.run_restore import StageEarlier
+from app.features.versions.service.restores import StageEarlier
 from app.features.views.repository.views import ViewStore
 from app.features.views.service.refresh import DeriveView
 from app.features.writes.service.run import RunWrites

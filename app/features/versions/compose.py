@@ -15,9 +15,9 @@ from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.repository.participant import VersionParticipant
-from app.features.versions.service.run_comparisons import RunComparisons
-from app.features.versions.service.run_named_versions import RunNames
-from app.features.versions.service.run_restore import StageEarlier
+from app.features.versions.service.comparisons import RunComparisons
+from app.features.versions.service.name_versions import RunNames
+from app.features.versions.service.restores import StageEarlier
 from app.features.versions.service.tag_policy import TagReconciler
 from app.features.versions.service.versions import VersionOf
 

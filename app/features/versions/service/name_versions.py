@@ -1,4 +1,4 @@
-"""Savepoints and tags on request."""
+"""Savepoints and tags: accepted on request, and given by jobs, which run beside the writes of the dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.values import Accepted
+from app.core.jobs.values import Accepted, Job
 from app.features.versions.repository.named_versions import NamedVersionStore, taken
 from app.features.versions.service.versions import VersionOf
 from app.kernel.format.version_names import check_version_name
@@ -61,3 +61,14 @@ class NameVersions:
         except NotFound:
             return
         raise taken(named_version, name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunNames:
+    """Runs the tasks of savepoints and tags."""
+
+    names: NamedVersionStore
+
+    def run(self, job: Job, task: SavepointTask | TagTask, tag: str) -> None:  # noqa: ARG002  (no Spark)
+        """Raises NameTaken, VersionExpired, NotFound."""
+        self.names.name(job.tenant_id, job.dataset_id, job.claim, task)

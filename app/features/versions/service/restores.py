@@ -1,25 +1,39 @@
-"""Restores and rollbacks on request: writes of the rows that an earlier version had."""
+"""Restores and rollbacks: writes of the rows that an earlier version had, accepted on request and staged by jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
+import msgspec
+
 from app.access.errors import NotFound
+from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import RestoredVersion, StagedInput
+from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.named_version import VersionKind
-from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
+from app.core.jobs.kinds.write import RESTORE, RestoreResult, RestoreTarget, WriteRequest
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.values import Accepted
+from app.core.jobs.values import Accepted, Job
+from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.core.timeline.service.name_winner import NameWinner
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.versions.errors import NotEnoughWrites
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.service.versions import VersionOf
 from app.features.versions.values import RestorePoint
+from app.kernel.commit.restore_plan import plan_restaging, plan_restore
 from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import StagedFile
 
 _WAYS: Final = ("version", "as_of", "savepoint", "tag")
 
@@ -105,3 +119,64 @@ class Restores:
             return self.jobs.accept(dataset, request, identity)
         acceptor = AcceptPinned(requests=self.jobs, leases=self.versions.leases)
         return acceptor.accept(dataset, target.version, request, identity)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageEarlier:
+    """Stages the rows of earlier versions."""
+
+    catalog: DatasetLookup
+    timeline: TimelineStore
+    pins: VersionPins
+    engine: Engine
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        """Reads the version as it was then. Paths of the staged files start with `prefix`.
+
+        Raises VersionExpired, NotEnoughWrites, NotFound, CorruptFile, StorageFull, EngineStopped.
+        """
+        target = job.write.restores
+        if target is None:
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a restore")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        version = self._version(dataset, target)
+        with self.pins.pin(job.tenant_id, [(dataset.id, version)], tag):
+            plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
+            then = under_schema(
+                dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+            )
+            tasks = plan_restaging(plan, then, dataset.definition, prefix)
+            files = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
+        return StagedInput(
+            job=job,
+            staged=_numbered(files),
+            restored=RestoredVersion(
+                plan=plan,
+                read_version=dataset.version,
+                result=RESTORE.stored(RestoreResult(from_version=dataset.version, to_version=version)),
+            ),
+        )
+
+    def _version(self, dataset: Dataset, target: RestoreTarget) -> int:
+        if target.version is not None:
+            return target.version
+        instants = target.instants or 1
+        writes = self.timeline.latest_writes(dataset.tenant_id, dataset.id, dataset.version, instants)
+        if len(writes) < instants:
+            raise NotEnoughWrites(
+                f"cannot undo {instants} versions: writes have made only {len(writes)}",
+                instants=instants,
+                writes=len(writes),
+            )
+        return writes[-1] - 1
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+
+
+def _numbered(files: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+    """The files as the input of one write, with the positions of their rows in it."""
+    starts = accumulate((file.rows for file in files), initial=0)
+    return tuple(
+        msgspec.structs.replace(file, first_row=start) for file, start in zip(files, starts, strict=False)
+    )

@@ -14,7 +14,7 @@ from app.core.jobs.kinds.comparison import ComparisonTask
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.values import Claim, Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
-from app.features.versions.service.run_comparisons import RunComparisons
+from app.features.versions.service.comparisons import RunComparisons
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id
