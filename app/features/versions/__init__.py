@@ -4,10 +4,9 @@ A savepoint or a tag is a name for a version. The version stays readable as long
 the feed since that version too. A restore or a rollback is a write of the rows that an earlier version had, so the feed
 records what it changes, and it can be undone in the same way. A comparison counts the rows that two versions differ in.
 
-Each is a job: `service/name_versions`, `service/restores` and `service/comparisons` accept it and check what is known
-already; `service/run_named_versions`, `run_restore` and `run_comparisons` run it. `service/versions` finds a version by
-number, time or name, also for reads. `service/tag_policy` tags the last version of each period by itself
-(`services.tags` of the dataset). `repository/named_versions` stores the names.
+Each is a job: `service/name_versions`, `service/restores` and `service/comparisons` accept it, check what is known
+already, and run it. `service/versions` finds a version by number, time or name, also for reads. `service/tag_policy`
+tags the last version of each period by itself (`services.tags` of the dataset). `repository` stores the names.
 
     POST /datasets/orders/savepoints {"name": "before-import"}
     POST /datasets/orders/restores {"savepoint": "before-import"}

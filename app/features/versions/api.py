@@ -11,7 +11,7 @@ from app.features.versions.handlers.comparisons import create_comparison
 from app.features.versions.handlers.named_versions import SAVEPOINT_HANDLERS, TAG_HANDLERS
 from app.features.versions.handlers.restores import create_restore, create_rollback
 from app.features.versions.problems import PROBLEMS
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.features.versions.service.comparisons import Comparisons
 from app.features.versions.service.name_versions import NameVersions
 from app.features.versions.service.restores import Restores

@@ -13,8 +13,7 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.named_version import SAVEPOINT, TAG
 from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
-from app.features.versions.repository.named_versions import NamedVersionStore
-from app.features.versions.repository.participant import VersionParticipant
+from app.features.versions.repository import NamedVersionStore, VersionParticipant
 from app.features.versions.service.comparisons import RunComparisons
 from app.features.versions.service.name_versions import RunNames
 from app.features.versions.service.restores import StageEarlier

@@ -9,7 +9,7 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job
-from app.features.versions.repository.named_versions import NamedVersionStore, taken
+from app.features.versions.repository import NamedVersionStore, taken
 from app.features.versions.service.versions import VersionOf
 from app.kernel.format.version_names import check_version_name
 from app.kernel.paging import Page

@@ -24,7 +24,7 @@ from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.core.timeline.service.name_winner import NameWinner
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.errors import NotEnoughWrites
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.features.versions.service.versions import VersionOf
 from app.features.versions.values import RestorePoint
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore

@@ -8,7 +8,7 @@ from datetime import datetime
 from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.kernel.format.errors import FieldError, InvalidRequest
 
 

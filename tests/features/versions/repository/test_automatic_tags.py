@@ -13,7 +13,7 @@ from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import VersionKind
 from app.core.jobs.values import Job
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.infra.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import commit_of, message

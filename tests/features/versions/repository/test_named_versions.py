@@ -19,7 +19,7 @@ from app.core.jobs.values import Job, JobState, NewJob
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.features.versions.errors import NameTaken
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.infra.db.session import Database
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.errors import HeadwaterError, InvalidRequest

@@ -14,7 +14,7 @@ from app.core.jobs.values import Job, NewJob
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.values import Published
 from app.features.retention.repository.feed import RetentionStore
-from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.repository import NamedVersionStore
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted

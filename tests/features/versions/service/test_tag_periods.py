@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.versions.tag_periods import beginning, end, ended, name_of, outlived
+from app.features.versions.service.tag_policy import beginning, end, ended, name_of, outlived
 from app.kernel.format.policies import TagPeriod
 
 HOUR, DAY, WEEK, MONTH = TagPeriod.HOUR, TagPeriod.DAY, TagPeriod.WEEK, TagPeriod.MONTH

@@ -1,4 +1,4 @@
-"""Savepoints and tags: versions of a dataset that are kept under a name."""
+"""Savepoints and tags in Postgres: versions of a dataset that are kept under a name."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from app.core.jobs.values import Claim
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.core.timeline.tables import commits, named_versions
+from app.core.timeline.values import NewCommit, Overtaken, Published
 from app.features.versions.errors import NameTaken
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
@@ -126,6 +127,19 @@ class NamedVersionStore:
             ).rowcount
 
 
+class VersionParticipant:
+    """Named versions in commits."""
+
+    def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:  # noqa: ARG002
+        """Has no objection."""
+        return None
+
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
+        """Tags the version if it has a batch, and its dataset has `services.batch_tags`."""
+        if commit.batch_tags is not None:
+            _tag_batch(connection, commit.dataset_id, publication.version, commit.batch_tags)
+
+
 def _insert(
     connection: Connection, dataset_id: str, claim: Claim, task: SavepointTask | TagTask, version: int
 ) -> NamedVersion:
@@ -156,7 +170,7 @@ def _insert(
     return _named_version(row)
 
 
-def tag_batch(connection: Connection, dataset_id: str, version: int, keep: int) -> None:
+def _tag_batch(connection: Connection, dataset_id: str, version: int, keep: int) -> None:
     """Tags the version that was just committed, and removes all but the latest `keep` tags of this kind."""
     _tag(connection, dataset_id, f"{_BATCH}{version}", version)
     ours = (

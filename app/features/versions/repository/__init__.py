@@ -1,1 +1,0 @@
-"""Savepoints and tags in Postgres."""
