@@ -68,7 +68,7 @@ def main() -> None:
             scratch,
             master=settings.derived_spark_master,
             heap_bytes=settings.derived_heap_bytes,
-            died=_die,
+            on_death=_die,
         )
         try:
             engine.warm_up()
@@ -91,7 +91,7 @@ def _serve(
     relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
-    isolated = process is WriteProcess.ISOLATED
+    alone = process is WriteProcess.ISOLATED
 
     def give_back(_other: WriteProcess, tenant_id: str, dataset_id: str) -> None:
         # The threads of writes of some worker look where it runs. Without Redis their poll finds it.
@@ -104,8 +104,8 @@ def _serve(
             hand_over=give_back,
         ),
         name=process.value,
-        threads=1 if isolated else settings.derived_threads,
-        spare_threads=0 if isolated else 1,
+        threads=1 if alone else settings.derived_threads,
+        spare_threads=0 if alone else 1,
         per_dataset_max=settings.dataset_writers_max,
         weight=quotas.weight,
         stopping=stopping,
@@ -142,15 +142,15 @@ def _serve(
 
 def _set_on_signals(stopping: threading.Event) -> None:
     """Has SIGTERM and SIGINT set the event, in another thread: a handler could wait for a lock of its own thread."""
-    received: SimpleQueue[int] = SimpleQueue()
+    signals: SimpleQueue[int] = SimpleQueue()
 
     def wait() -> None:
-        received.get()
+        signals.get()
         stopping.set()
 
     threading.Thread(target=wait, name="signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda found, _: received.put(found))
+        signal.signal(number, lambda signum, _: signals.put(signum))
 
 
 def _listen(lines: Iterable[bytes], runner: Runner, stopping: threading.Event) -> None:

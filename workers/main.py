@@ -88,7 +88,7 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
         scratch,
         master=settings.spark_master,
         heap_bytes=_HEAP_BYTES,
-        died=partial(_end_this_process, stopping),
+        on_death=partial(_end_this_process, stopping),
     )
     try:
         # Polling for jobs starts once Spark is ready: until then this worker claims nothing.
@@ -99,14 +99,14 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
         database.close()
 
 
-def _warm_up(settings: Settings, engine: SparkEngine, polled: Callable[[None, int], None]) -> None:
+def _warm_up(settings: Settings, engine: SparkEngine, note_poll: Callable[[None, int], None]) -> None:
     """Starts Spark, and reports meanwhile that this worker waits for executors of its cluster.
 
     Where Spark runs in the worker, nothing is reported: a worker that reports itself alive can run a write at once.
     """
     waiting = Loops()
     if is_cluster(settings.spark_master):
-        report = partial(polled, None, 0)
+        report = partial(note_poll, None, 0)
         waiting.add(Loop("warm up", report, every_seconds=settings.poll_seconds, waits_first=True))
     waiting.start()
     try:
@@ -124,9 +124,9 @@ def _serve(
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = Worker(platform=platform, engine=engine, id=worker_id, process=WriteProcess.WORKER)
-    freed, rounds = threading.Event(), threading.Event()
-    derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
-    writes = _write_runner(worker, derived, quotas.weight, stopping, rounds.set)
+    process_end, rounds = threading.Event(), threading.Event()
+    derived_processes = DerivedProcesses(worker_id, on_end=process_end.set, stopping=stopping)
+    writes = _write_runner(worker, derived_processes, quotas.weight, stopping, rounds.set)
     tasks = Runner(
         run_tasks(worker),
         name="tasks",
@@ -162,8 +162,8 @@ def _serve(
     loops.add(Loop("relay", relay.run, every_seconds=polling, apart_seconds=APART_SECONDS, woken=relay.woken))
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     end_claims = partial(_end_claims_of_others, dead, settings)
-    loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=freed))
-    for loop in derived.loops():
+    loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=process_end))
+    for loop in derived_processes.loops():
         loops.add(loop)
     for loop in housekeeping(platform):
         loops.add(loop)
@@ -176,11 +176,11 @@ def _serve(
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         # All are notified before the first is waited for.
-        derived.stop_soon()
-        ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
-        if not all(ended):
+        derived_processes.stop_soon()
+        ends_in_time = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
+        if not all(ends_in_time):
             _log.warning("some work did not end in time; another worker takes it over")
-        derived.stop(ends, dead.stopped)
+        derived_processes.stop(ends, dead.stopped)
         loops.stop(_LOOPS_SECONDS)
         dead.stopped(worker_id)
         # The relay announces the jobs that are handed over.
@@ -202,7 +202,7 @@ def _dead_workers(
 
 def _write_runner(
     worker: SparkWorker,
-    derived: DerivedProcesses,
+    derived_processes: DerivedProcesses,
     weight: Callable[[str], float],
     stopping: threading.Event,
     after_round: Callable[[], None],
@@ -210,7 +210,7 @@ def _write_runner(
     """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
     return Runner(
-        run_writes(worker, hand_over=derived.wake, after_round=after_round),
+        run_writes(worker, hand_over=derived_processes.wake, after_round=after_round),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
@@ -284,8 +284,8 @@ def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:
     def died(process_id: str) -> None:
         worker_id = worker_of(process_id)
         # A process that its worker survives was killed by what it ran.
-        killed = worker_id is not None and is_alive(folder, worker_id)
-        dead.died(process_id, WorkerEnd.KILLED if killed else WorkerEnd.DIED)
+        worker_lives = worker_id is not None and is_alive(folder, worker_id)
+        dead.died(process_id, WorkerEnd.KILLED if worker_lives else WorkerEnd.DIED)
 
     remove_abandoned(folder, died)
     # A worker polls three times in this time at least.

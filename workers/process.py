@@ -50,9 +50,9 @@ def new_relay(settings: Settings, database: Database) -> Relay:
 
 
 def spark_engine(
-    settings: Settings, scratch: Path, *, master: str, heap_bytes: int, died: Callable[[], None]
+    settings: Settings, scratch: Path, *, master: str, heap_bytes: int, on_death: Callable[[], None]
 ) -> SparkEngine:
-    """An engine that is not started yet. `died` is called when its JVM has exited."""
+    """An engine that is not started yet. `on_death` is called when its JVM has exited."""
     cluster = is_cluster(master)
     share = ClusterShare(
         cores_max=settings.spark_cores_max,
@@ -80,6 +80,6 @@ def spark_engine(
             limits=row_limits(settings),
         ),
         turns=large_turns(master, share),
-        died=died,
+        on_death=on_death,
         prefers_hosts=settings.spark_locality_wait_seconds > 0,
     )

@@ -145,7 +145,7 @@ def test_engine_on_this_machine_prefers_no_host(tmp_path: Path) -> None:
         lambda: pytest.fail("it was started"),
         task_setup(tmp_path, tmp_path),
         turns=large_turns("local[1]"),
-        died=lambda: None,
+        on_death=lambda: None,
         prefers_hosts=True,
     )
     task: Any = SimpleNamespace(key="t/d/bucket=1")

@@ -107,7 +107,7 @@ def engine_on(master: str, *, holders: int, stopped: bool, deaths: list[str], tm
         lambda: session,
         task_setup(tmp_path, tmp_path),
         turns=large_turns("local[1]"),
-        died=lambda: deaths.append("the session has ended"),
+        on_death=lambda: deaths.append("the session has ended"),
     )
     engine.jvm()
     return engine

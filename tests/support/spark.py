@@ -36,7 +36,7 @@ def running_engine(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> I
     start = partial(start_session, "local[2]", scratch, driver_memory="512m")
     setup = task_setup(root, scratch, memory_bytes=memory_bytes)
     engine = SparkEngine(
-        start, setup, turns=large_turns("local[2]"), died=lambda: pytest.fail("the JVM died")
+        start, setup, turns=large_turns("local[2]"), on_death=lambda: pytest.fail("the JVM died")
     )
     try:
         engine.warm_up()

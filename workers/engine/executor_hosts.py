@@ -44,7 +44,9 @@ class ExecutorHosts:
         return tuple(sorted(host for host, count in counts.items() if count > 0))
 
 
-def placed(context: SparkContext, packed: Sequence[bytes], partitions: Sequence[Partition]) -> RDD[bytes]:
+def placed(
+    context: SparkContext, task_messages: Sequence[bytes], partitions: Sequence[Partition]
+) -> RDD[bytes]:
     """The tasks in these partitions, each of which prefers its host.
 
     PySpark's `parallelize` has no preferences. This is its format: a pickled list for each partition.
@@ -53,8 +55,8 @@ def placed(context: SparkContext, packed: Sequence[bytes], partitions: Sequence[
     jvm: Any = context._jvm
     hosts = {host: jvm.PythonUtils.toSeq([host] if host else []) for host in {p.host for p in partitions}}
     elements = [
-        jvm.scala.Tuple2(serializer.dumps([packed[number] for number in each.tasks]), hosts[each.host])
+        jvm.scala.Tuple2(serializer.dumps([task_messages[number] for number in each.tasks]), hosts[each.host])
         for each in partitions
     ]
-    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(elements), jvm.scala.reflect.ClassTag.AnyRef())
-    return RDD(made.toJavaRDD(), context, BatchedSerializer(serializer))
+    rdd = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(elements), jvm.scala.reflect.ClassTag.AnyRef())
+    return RDD(rdd.toJavaRDD(), context, BatchedSerializer(serializer))

@@ -38,8 +38,8 @@ class HiveMetastore:
         Raises MetastoreRefused, also for a table of another owner.
         """
         with self._client(table) as client:
-            stored = client.table()
-            return None if stored is None else int(stored.getParameters().get(_VERSION) or 0)
+            hive_table = client.table()
+            return None if hive_table is None else int(hive_table.getParameters().get(_VERSION) or 0)
 
     def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
         """Updates the table, then its partitions one by one, and records the version last.
@@ -53,10 +53,10 @@ class HiveMetastore:
             # The partitions of a dropped table are lost with it.
             if client.make_table(report) and (report.retained is None or report.retained):
                 return None
-            for reported in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
-                if reported and time.monotonic() > deadline:
-                    return reported
-                client.sync_partitions(report.partitions[reported : reported + _PARTITIONS_AT_ONCE])
+            for start in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
+                if start and time.monotonic() > deadline:
+                    return start
+                client.sync_partitions(report.partitions[start : start + _PARTITIONS_AT_ONCE])
             if report.retained is not None and report.table.columns.partition_by:
                 client.drop_others({*report.retained, *(each.values for each in report.partitions)})
             # Last, because it states that the report is complete.
@@ -97,34 +97,36 @@ class _Client:
         self._location = location
 
     def table(self) -> Any | None:
-        """The stored table. Raises MetastoreRefused for a table of another owner."""
+        """The table in the metastore. Raises MetastoreRefused for a table of another owner."""
         try:
-            stored = self._client.getTable(*self._place)
+            hive_table = self._client.getTable(*self._place)
         except Py4JJavaError as error:
             if _name(error.java_exception) == "NoSuchObjectException":
                 return None
             raise
-        parameters = stored.getParameters()
+        parameters = hive_table.getParameters()
         owner = tuple(parameters.get(name) for name in _OWNER)
         if owner != (self._table.tenant_id, self._table.dataset_id):
             raise MetastoreRefused(
                 "a table of this name exists that does not belong to this dataset; use another name"
             )
-        return stored
+        return hive_table
 
     def make_table(self, report: HiveReport) -> bool:
         """Creates or updates the table and its columns. Returns whether it has no partitions now."""
-        stored = self.table()
-        wanted = self._columns(self._table.columns.columns)
-        if stored is not None:
-            columns = stored.getSd().getCols()
-            if columns.equals(wanted):
+        old_table = self.table()
+        new_columns = self._columns(self._table.columns.columns)
+        if old_table is not None:
+            columns = old_table.getSd().getCols()
+            if columns.equals(new_columns):
                 return False
             # The metastore accepts new columns at the end; it takes any other change for a change of types, by
             # position.
-            if columns.size() <= wanted.size() and wanted.subList(0, columns.size()).equals(columns):
-                stored.getSd().setCols(wanted)
-                self._alter(stored, cascade=True)
+            if columns.size() <= new_columns.size() and new_columns.subList(0, columns.size()).equals(
+                columns
+            ):
+                old_table.getSd().setCols(new_columns)
+                self._alter(old_table, cascade=True)
                 return False
             # The table does not own its files, so they stay.
             self._client.dropTable(*self._place, False, True)
@@ -147,37 +149,37 @@ class _Client:
         warehouse = self._jvm.org.apache.hadoop.hive.metastore.Warehouse
         keys = self._columns(self._table.columns.partition_by)
         names = [warehouse.makePartName(keys, self._list(each.values)) for each in partitions]
-        stored = {}
+        partitions_by_values = {}
         for there in self._client.getPartitionsByNames(*self._place, self._list(names)):
             # Each call of the JVM has a cost, so values are passed as one text.
-            stored[str(self._jvm.java.lang.String.join("\0", there.getValues()))] = there
-        added, altered = self._jvm.java.util.ArrayList(), self._jvm.java.util.ArrayList()
+            partitions_by_values[str(self._jvm.java.lang.String.join("\0", there.getValues()))] = there
+        additions, alterations = self._jvm.java.util.ArrayList(), self._jvm.java.util.ArrayList()
         for partition in partitions:
-            there = stored.get("\0".join(partition.values))
+            there = partitions_by_values.get("\0".join(partition.values))
             if partition.figures is None:
                 if there is not None:
                     self._client.dropPartition(*self._place, there.getValues(), False)
             elif there is None:
-                added.add(self._partition(partition, partition.figures))
+                additions.add(self._partition(partition, partition.figures))
             elif not _has_statistics(there.getParameters().toString(), partition.figures):
                 there.getParameters().putAll(self._map(_figures(partition.figures)))
-                altered.add(there)
-        if added.size():
-            self._client.add_partitions(added)
-        if altered.size():
-            self._client.alter_partitions(*self._place, altered, self._context(cascade=False))
+                alterations.add(there)
+        if additions.size():
+            self._client.add_partitions(additions)
+        if alterations.size():
+            self._client.alter_partitions(*self._place, alterations, self._context(cascade=False))
 
-    def drop_others(self, kept: Set[tuple[str, ...]]) -> None:
+    def drop_others(self, live_values: Set[tuple[str, ...]]) -> None:
         """Drops the partitions with other values."""
         names = self._client.listPartitionNames(*self._place, _ALL)
         for name in str(self._jvm.java.lang.String.join("\n", names)).split("\n"):
-            if name and values_in_name(name) not in kept:
+            if name and values_in_name(name) not in live_values:
                 self._client.dropPartition(*self._place, name, False)
 
     def note_version(self, report: HiveReport) -> None:
         """Records the version of the report."""
-        stored = self.table()
-        if stored is None:
+        table = self.table()
+        if table is None:
             raise MetastoreRefused("the table was dropped while it was reported")
         parameters = {
             _VERSION: str(report.version),
@@ -186,8 +188,8 @@ class _Client:
             **_times(report.committed_at),
             **_figures(report.figures),
         }
-        stored.getParameters().putAll(self._map(parameters))
-        self._alter(stored, cascade=False)
+        table.getParameters().putAll(self._map(parameters))
+        self._alter(table, cascade=False)
 
     def _alter(self, table: Any, *, cascade: bool) -> None:
         self._client.alter_table_with_environmentContext(*self._place, table, self._context(cascade=cascade))
@@ -200,13 +202,13 @@ class _Client:
         return self._api.EnvironmentContext(self._map(parameters))
 
     def _partition(self, partition: HivePartition, figures: FileFigures) -> Any:
-        made = self._api.Partition()
-        made.setDbName(self._table.database)
-        made.setTableName(self._table.table)
-        made.setValues(self._list(partition.values))
-        made.setSd(self._storage(f"{self._location}/{partition.folder}"))
-        made.setParameters(self._map(_figures(figures)))
-        return made
+        entry = self._api.Partition()
+        entry.setDbName(self._table.database)
+        entry.setTableName(self._table.table)
+        entry.setValues(self._list(partition.values))
+        entry.setSd(self._storage(f"{self._location}/{partition.folder}"))
+        entry.setParameters(self._map(_figures(figures)))
+        return entry
 
     def _storage(self, location: str) -> Any:
         serde = self._api.SerDeInfo()
@@ -224,16 +226,16 @@ class _Client:
         return self._list([self._api.FieldSchema(each.name, each.type, each.comment) for each in columns])
 
     def _list(self, values: Sequence[Any]) -> Any:
-        made = self._jvm.java.util.ArrayList()
+        array_list = self._jvm.java.util.ArrayList()
         for value in values:
-            made.add(value)
-        return made
+            array_list.add(value)
+        return array_list
 
     def _map(self, values: dict[str, str]) -> Any:
-        made = self._jvm.java.util.HashMap()
+        hash_map = self._jvm.java.util.HashMap()
         for key, value in values.items():
-            made.put(key, value)
-        return made
+            hash_map.put(key, value)
+        return hash_map
 
 
 def _figures(figures: FileFigures | None) -> dict[str, str]:
@@ -250,8 +252,8 @@ def _figures(figures: FileFigures | None) -> dict[str, str]:
 
 def _has_statistics(parameters: str, figures: FileFigures) -> bool:
     """Whether the text of a map of parameters has these statistics."""
-    found = set(parameters[1:-1].split(", "))
-    return all(f"{name}={value}" in found for name, value in _figures(figures).items())
+    entries = set(parameters[1:-1].split(", "))
+    return all(f"{name}={value}" in entries for name, value in _figures(figures).items())
 
 
 def _times(moment: datetime | None) -> dict[str, str]:

@@ -46,7 +46,7 @@ class _Run(Generic[_R]):
     turns: list[SlotTurn] = field(default_factory=list)
     results: dict[int, _R] = field(default_factory=dict)
     error: BaseException | None = None
-    ended: threading.Event = field(default_factory=threading.Event)
+    end: threading.Event = field(default_factory=threading.Event)
 
 
 class LargeTasks(Generic[_R]):
@@ -86,7 +86,7 @@ class LargeTasks(Generic[_R]):
                 turn = self._slots.enter(tenant_id, partial(self._begun.put, (run, number, task)), kind=kind)
                 assert turn is not None, "any number of them may wait"
                 run.turns.append(turn)
-        run.ended.wait()
+        run.end.wait()
         if run.error is not None:
             raise run.error
         return [run.results[number] for number in range(len(tasks))]
@@ -121,7 +121,7 @@ class LargeTasks(Generic[_R]):
             run.remaining -= 1
             for result in results:
                 run.results[number] = result
-                self._count(run.tag, done=1)
+                self._count(run.tag, ended_tasks=1)
             if failure is not None:
                 first = run.error is None
                 self._fail(run, failure)
@@ -139,12 +139,12 @@ class LargeTasks(Generic[_R]):
         self._end(run)
 
     def _end(self, run: _Run[_R]) -> None:
-        if not run.remaining and not run.ended.is_set():
+        if not run.remaining and not run.end.is_set():
             self._runs.remove(run)
-            run.ended.set()
+            run.end.set()
 
-    def _count(self, tag: str, *, done: int = 0, total: int = 0) -> None:
+    def _count(self, tag: str, *, ended_tasks: int = 0, total: int = 0) -> None:
         before = self._progress.pop(tag, (0, 0))
-        self._progress[tag] = before[0] + done, before[1] + total
+        self._progress[tag] = before[0] + ended_tasks, before[1] + total
         while len(self._progress) > _TAGS_MAX:
             self._progress.popitem(last=False)

@@ -48,15 +48,15 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[int, ...]
 
 
-def partitions_of(preferred: Sequence[str | None], count: int) -> list[Partition]:
+def partitions_of(hosts: Sequence[str | None], count: int) -> list[Partition]:
     """About `count` partitions of about the same number of tasks, each for one host.
 
-    `preferred`: the host of each task. There are fewer than `count` and the number of hosts together.
+    `hosts`: the host of each task. There are fewer than `count` and the number of hosts together.
     """
     by_host: dict[str | None, list[int]] = {}
-    for number, host in enumerate(preferred):
+    for number, host in enumerate(hosts):
         by_host.setdefault(host, []).append(number)
-    size = -(-len(preferred) // count)
+    size = -(-len(hosts) // count)
     return [
         Partition(host=host, tasks=tuple(numbers[first : first + size]))
         for host, numbers in by_host.items()

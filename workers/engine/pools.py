@@ -33,17 +33,17 @@ class FairPools:
     def pool(self, work: Work, tenant_id: str) -> Iterator[str]:
         """The name of the pool of the tenant's work of this kind, until the end."""
         with self._lock:
-            used = self._used[work]
-            if tenant_id not in used:
-                numbers = {pool.number for pool in used.values()}
-                free = next(number for number in range(len(used) + 1) if number not in numbers)
-                used[tenant_id] = _Pool(number=free)
-            found = used[tenant_id]
-            found.users += 1
+            pools = self._used[work]
+            if tenant_id not in pools:
+                numbers = {pool.number for pool in pools.values()}
+                free = next(number for number in range(len(pools) + 1) if number not in numbers)
+                pools[tenant_id] = _Pool(number=free)
+            own_pool = pools[tenant_id]
+            own_pool.users += 1
         try:
-            yield f"{work.value}-{found.number}"
+            yield f"{work.value}-{own_pool.number}"
         finally:
             with self._lock:
-                found.users -= 1
-                if not found.users:
-                    del used[tenant_id]
+                own_pool.users -= 1
+                if not own_pool.users:
+                    del pools[tenant_id]

@@ -23,10 +23,10 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     folder, lock = parent / name, parent / f"{name}{_LOCK}"
     # Locked under another name, so that no other process finds the file before it is locked.
-    hidden = parent / f".{name}"
-    with hidden.open("wb") as file:
+    new_lock = parent / f".{name}"
+    with new_lock.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        hidden.rename(lock)
+        new_lock.rename(lock)
         folder.mkdir()
         try:
             yield folder
@@ -44,20 +44,20 @@ def is_alive(parent: Path, name: str) -> bool:
         return False
 
 
-def remove_abandoned(parent: Path, ended: Callable[[str], None]) -> None:
-    """Removes the folders of killed processes. `ended` gets the name of each before; if it raises, the folder stays,
+def remove_abandoned(parent: Path, on_end: Callable[[str], None]) -> None:
+    """Removes the folders of killed processes. `on_end` gets the name of each before; if it raises, the folder stays,
     and the next call tries again.
     """
     for lock in parent.glob(f"*{_LOCK}"):
         with suppress(FileNotFoundError), lock.open("rb") as file:
             if not _is_locked(file):
-                _remove(lock, ended)
+                _remove(lock, on_end)
 
 
-def _remove(lock: Path, ended: Callable[[str], None]) -> None:
+def _remove(lock: Path, on_end: Callable[[str], None]) -> None:
     name = lock.name.removesuffix(_LOCK)
     try:
-        ended(name)
+        on_end(name)
     except Exception:
         _log.exception("the claims of the dead worker %s could not be ended yet", name)
         return

@@ -132,9 +132,9 @@ def _keep_classes(session: SparkSession) -> None:
     """
     view: Any = session.sparkContext._jvm
     for name, methods in _CLASSES_OF_JOBS.items():
-        found = getattr(view, name)
-        vars(view)[name] = found
-        vars(found).update({method: getattr(found, method) for method in methods})
+        java_class = getattr(view, name)
+        vars(view)[name] = java_class
+        vars(java_class).update({method: getattr(java_class, method) for method in methods})
 
 
 def cluster_settings(share: ClusterShare) -> dict[str, Any]:

@@ -91,15 +91,15 @@ class SparkEngine:
         setup: TaskSetup,
         *,
         turns: LargeTurns,
-        died: Callable[[], None],
+        on_death: Callable[[], None],
         prefers_hosts: bool = False,
     ) -> None:
-        """`turns`: how many large tasks run, fewer than the session has slots, if it can be. `died` is called when the
-        JVM has exited, since this process cannot start another one. `prefers_hosts`: whether a cluster runs the tasks
-        of a file group on the same host again.
+        """`turns`: how many large tasks run, fewer than the session has slots, if it can be. `on_death` is called when
+        the JVM has exited, since this process cannot start another one. `prefers_hosts`: whether a cluster runs the
+        tasks of a file group on the same host again.
         """
         self._start = start
-        self._died = died
+        self._died = on_death
         self._setup = setup
         self._hosts = ExecutorHosts() if prefers_hosts else None
         self._lock = threading.Lock()
@@ -181,8 +181,8 @@ class SparkEngine:
             and sum(task.rows for task in tasks) <= _SMALL_ROWS_MAX
         )
         # The classes of tasks and those of their results belong together: see `EngineTask`.
-        sent = cast(Sequence[Task], tasks)
-        return cast(list[Result], self._run(sent, tag, size_bytes, tasks[0].work, small=small))
+        plain_tasks = cast(Sequence[Task], tasks)
+        return cast(list[Result], self._run(plain_tasks, tag, size_bytes, tasks[0].work, small=small))
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         """Runs the SQL of a view and stages its result as the view's rows, in order.
@@ -196,19 +196,25 @@ class SparkEngine:
         self, tasks: Sequence[Task], tag: str, size_bytes: int, work: Work, *, small: bool = False
     ) -> list[TaskResult]:
         """Runs tasks and returns their results. `small`: they may share a Spark job with those of other groups."""
-        packed = [_PackedTask(data=pack(task), key=key_of(task)) for task in tasks]
+        packed_tasks = [_PackedTask(data=pack(task), key=key_of(task)) for task in tasks]
         self._check(tag)
-        results = self._rounds.run(packed, tag) if small else self._run_large(packed, tag, size_bytes, work)
+        results = (
+            self._rounds.run(packed_tasks, tag)
+            if small
+            else self._run_large(packed_tasks, tag, size_bytes, work)
+        )
         self._check(tag)
         return [unpack_result(answer) for answer in results]
 
-    def _run_large(self, packed: Sequence[_PackedTask], tag: str, size_bytes: int, work: Work) -> list[bytes]:
+    def _run_large(
+        self, packed_tasks: Sequence[_PackedTask], tag: str, size_bytes: int, work: Work
+    ) -> list[bytes]:
         """Runs the tasks as jobs of one partition each, a few at a time."""
-        partitions = self._partitions(packed, size_bytes)
+        partitions = self._partitions(packed_tasks, size_bytes)
 
         def run(partition: Partition) -> list[bytes]:
             with self._under(tag, work, group=_large_group(tag)):
-                return self._job(packed, [partition])
+                return self._job(packed_tasks, [partition])
 
         calls = [partial(run, each) for each in partitions]
         answers = self._large.run(calls, tenant_id=tenant_of_tag(tag), kind=work.value, tag=tag)
@@ -218,10 +224,10 @@ class SparkEngine:
         """Ends the jobs that run under the tag."""
         self._spark().sparkContext.cancelJobGroup(_large_group(tag))
 
-    def _run_round(self, packed: Sequence[_PackedTask], tag: str) -> list[bytes]:
+    def _run_round(self, packed_tasks: Sequence[_PackedTask], tag: str) -> list[bytes]:
         # A pool of its own: its tasks wait for no large work of the tenant that leads it.
         with self._under(tag, Work.WRITES, pool_of=tag):
-            return self._collect(packed, 0)
+            return self._collect(packed_tasks, 0)
 
     def _check(self, tag: str) -> None:
         if tag in self._cancelled:
@@ -253,20 +259,20 @@ class SparkEngine:
             # The cancellation came after the last job of the block.
             self._check(tag)
 
-    def _collect(self, packed: Sequence[_PackedTask], size_bytes: int) -> list[bytes]:
+    def _collect(self, packed_tasks: Sequence[_PackedTask], size_bytes: int) -> list[bytes]:
         """Runs the tasks as one job."""
-        partitions = self._partitions(packed, size_bytes)
-        return _in_order(partitions, self._job(packed, partitions))
+        partitions = self._partitions(packed_tasks, size_bytes)
+        return _in_order(partitions, self._job(packed_tasks, partitions))
 
-    def _partitions(self, packed: Sequence[_PackedTask], size_bytes: int) -> list[Partition]:
+    def _partitions(self, packed_tasks: Sequence[_PackedTask], size_bytes: int) -> list[Partition]:
         context = self._spark().sparkContext
-        slices = min(len(packed), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-        return partitions_of(self._preferred_hosts(context, packed), slices)
+        slices = min(len(packed_tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
+        return partitions_of(self._preferred_hosts(context, packed_tasks), slices)
 
-    def _job(self, packed: Sequence[_PackedTask], partitions: Sequence[Partition]) -> list[bytes]:
+    def _job(self, packed_tasks: Sequence[_PackedTask], partitions: Sequence[Partition]) -> list[bytes]:
         """The answers of a job with these partitions, one after another."""
         context = self._spark().sparkContext
-        data = [task.data for task in packed]
+        data = [task.data for task in packed_tasks]
         if any(each.host for each in partitions):
             tasks = placed(context, data, partitions)
         else:
@@ -274,12 +280,14 @@ class SparkEngine:
             tasks = context.parallelize(in_turn, len(partitions))
         return results_of(tasks, partial(run_partition, self._setup))
 
-    def _preferred_hosts(self, context: SparkContext, packed: Sequence[_PackedTask]) -> list[str | None]:
+    def _preferred_hosts(
+        self, context: SparkContext, packed_tasks: Sequence[_PackedTask]
+    ) -> list[str | None]:
         """The host of each task, None for any."""
-        if self._hosts is None or not _on_cluster(context) or all(task.key is None for task in packed):
-            return [None] * len(packed)
+        if self._hosts is None or not _on_cluster(context) or all(task.key is None for task in packed_tasks):
+            return [None] * len(packed_tasks)
         alive = self._hosts.alive(context)
-        return [host_of(task.key, alive) for task in packed]
+        return [host_of(task.key, alive) for task in packed_tasks]
 
     def alive(self, error: Exception | None = None) -> bool:
         """Whether the session's JVM lives, and the session in it. `error`: what a call to it has raised."""
@@ -297,7 +305,7 @@ class SparkEngine:
     def executors(self) -> int | None:
         """The number of executors on the cluster; None if Spark runs in this process, or has not started yet.
 
-        Calls `died` if the session has ended: the master of a cluster may end it.
+        Calls `on_death` if the session has ended: the master of a cluster may end it.
         """
         session = self._session
         if session is None or not _on_cluster(session.sparkContext):
@@ -311,13 +319,13 @@ class SparkEngine:
     def progress(self, tag: str) -> tuple[int, int]:
         """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""
         tracker = self._spark().sparkContext.statusTracker()
-        done, total = self._large.progress(tag)
+        ended_tasks, total = self._large.progress(tag)
         for job in tracker.getJobIdsForGroup(self._rounds.job_of(tag)):
             info = tracker.getJobInfo(job)
             for stage in (tracker.getStageInfo(number) for number in (info.stageIds if info else ())):
                 if stage is not None:
-                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
-        return done, total
+                    ended_tasks, total = ended_tasks + stage.numCompletedTasks, total + stage.numTasks
+        return ended_tasks, total
 
     def cancel(self, tag: str) -> None:
         """Stops the tasks under the tag, and starts no others: the thread that runs them gets EngineStopped.

@@ -18,12 +18,12 @@ def results_of(tasks: RDD[bytes], run: Callable[[int, Iterable[bytes]], Iterator
     small tasks.
     """
     # `mapPartitions` would pickle a function around `run` by its code.
-    made: Any = tasks.mapPartitionsWithIndex(run)
+    rdd: Any = tasks.mapPartitionsWithIndex(run)
     # The results are bytes already, so PySpark does not pickle them.
-    made._bypass_serializer = True
-    found = made._jrdd.collectAsync().get()
-    jvm: Any = made.ctx._jvm
+    rdd._bypass_serializer = True
+    java_array = rdd._jrdd.collectAsync().get()
+    jvm: Any = rdd.ctx._jvm
     # Py4J itself writes results of more than 8 KiB in parts, and TCP holds the last one back for 40 ms.
-    served = jvm.PythonRDD.serveIterator(jvm.PythonUtils.toSeq(found).iterator(), "results")
-    with _load_from_socket(served, NoOpSerializer()) as results:
+    socket_info = jvm.PythonRDD.serveIterator(jvm.PythonUtils.toSeq(java_array).iterator(), "results")
+    with _load_from_socket(socket_info, NoOpSerializer()) as results:
         return list(results)

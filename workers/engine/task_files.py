@@ -65,13 +65,13 @@ class TaskResources:
 class TaskFiles:
     """The input and the output of one merge task.
 
-    `shared`: the section of a shared changelog file for its changes. `select`: what is merged of the staged rows, which
-    it gets in tables of one write each.
+    `section`: the section of a shared changelog file for its changes. `select`: what is merged of the staged rows,
+    which it gets in tables of one write each.
     """
 
     task: MergeTask
     resources: TaskResources
-    shared: ChangesSection | None = None
+    section: ChangesSection | None = None
     select: Callable[[Iterator[pa.Table]], Iterator[pa.Table]] = iter
 
     @property
@@ -120,9 +120,9 @@ class TaskFiles:
 
     def _may_equal(self, number: int, hashes: np.ndarray) -> bool:
         """Whether a row of the file has one of the hashes of whole rows: only files that lose rows are rewritten."""
-        hashes_of, wanted = row_hashes(self.task.dataset), pa.array(hashes)
+        hashes_of, hash_array = row_hashes(self.task.dataset), pa.array(hashes)
         return any(
-            pc.any(pc.is_in(pa.array(hashes_of(block.rows)), value_set=wanted)).as_py()
+            pc.any(pc.is_in(pa.array(hashes_of(block.rows)), value_set=hash_array)).as_py()
             for block in self.blocks([number])
         )
 
@@ -157,10 +157,10 @@ class TaskFiles:
                 self._refuse_outside(rows)
                 yield rows
 
-    def _own(self, rows: pa.Table, staged: Collection[Slot]) -> pa.Table:
-        """The rows of the task's bucket. `staged`: the buckets that they are staged in, which may be larger."""
+    def _own(self, rows: pa.Table, slots: Collection[Slot]) -> pa.Table:
+        """The rows of the task's bucket. `slots`: the buckets that they are staged in, which may be larger."""
         slot = self.task.slot
-        if all((each.of or 1) >= (slot.of or 1) for each in staged):
+        if all((each.of or 1) >= (slot.of or 1) for each in slots):
             return rows
         return rows.filter(pa.array(inside(rows, self.task.dataset, slot)))
 
@@ -227,7 +227,7 @@ class TaskFiles:
 
     def changelog_sink(self) -> ChangelogSink | ChangesSection:
         """The sink of changes."""
-        return self.changelog_file(self.task.file_group) if self.shared is None else self.shared
+        return self.changelog_file(self.task.file_group) if self.section is None else self.section
 
     def changelog_file(self, file_group: str) -> ChangelogSink:
         """The sink of a new changelog file."""

@@ -83,16 +83,16 @@ def pack(task: Task) -> bytes:
     return msgspec.msgpack.encode(task)
 
 
-def unpack_result(packed: bytes) -> TaskResult:
+def unpack_result(message: bytes) -> TaskResult:
     """The result of a task. Raises the task's error."""
-    return accepted(_RESULT.decode(packed))
+    return accepted(_RESULT.decode(message))
 
 
-def run_partition(setup: TaskSetup, _number: int, packed: Iterable[bytes]) -> Iterator[bytes]:
+def run_partition(setup: TaskSetup, _number: int, task_messages: Iterable[bytes]) -> Iterator[bytes]:
     """Runs the tasks of one Spark partition, one after another."""
     # One thread per task: Spark's tasks are the parallelism.
     pa.set_cpu_count(1)
-    for item in packed:
+    for item in task_messages:
         yield msgspec.msgpack.encode(_run(resources_of(setup), _TASK.decode(item)))
     if next(_partitions) < _LOADING_PARTITIONS:
         # PySpark collects garbage after each partition, which walks all objects that are not frozen: 40 ms for the

@@ -36,7 +36,7 @@ class DerivedProcess:
     """`workers.derived` as a child of this worker.
 
     The thread that calls `run` must live as long as the child may: the kernel ends the child with it. All other methods
-    may be called from any thread. `ended` is called when the child has died.
+    may be called from any thread. `on_end` is called when the child has died.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class DerivedProcess:
         process: WriteProcess,
         worker_id: str,
         *,
-        ended: Callable[[], None],
+        on_end: Callable[[], None],
         stopping: threading.Event,
         program: tuple[str, ...] = _PROGRAM,
     ) -> None:
@@ -52,7 +52,7 @@ class DerivedProcess:
         self.name = process.value
         self.woken = threading.Event()
         self._worker_id = worker_id
-        self._ended = ended
+        self._ended = on_end
         self._stopping = stopping
         self._program = program
         self._lock = threading.Lock()
@@ -166,9 +166,9 @@ def _close_input(child: subprocess.Popen[bytes]) -> None:
 class DerivedProcesses:
     """The processes beside a worker, of which none is started yet. Parameters and threads: as of `DerivedProcess`."""
 
-    def __init__(self, worker_id: str, *, ended: Callable[[], None], stopping: threading.Event) -> None:
+    def __init__(self, worker_id: str, *, on_end: Callable[[], None], stopping: threading.Event) -> None:
         self._processes = {
-            process: DerivedProcess(process, worker_id, ended=ended, stopping=stopping)
+            process: DerivedProcess(process, worker_id, on_end=on_end, stopping=stopping)
             for process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
         }
 

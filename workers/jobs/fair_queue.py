@@ -37,7 +37,7 @@ class Turn:
     tenant_id: str
     dataset_id: str
     began: float
-    charged: float
+    charge: float
     """What the tenant has been charged for it."""
 
     @property
@@ -49,9 +49,9 @@ class Turn:
 class _Tenant:
     weight: float
     time: float
-    picked: int = 0
+    last_pick: int = 0
     """The number of its last pick: of tenants with equal times, the one picked longest ago comes first."""
-    expected: float = 0.0
+    last_seconds: float = 0.0
     """What its previous piece of work took."""
     running: int = 0
     ready: dict[str, None] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class FairQueue:
         self._size = 0
         self._time = 0.0
         self._picks = 0
-        # Entries (time, picked, number of the entry, tenant) of tenants that wait. One whose time or pick is no longer
-        # the tenant's does not count.
+        # Entries (time, last pick, number of the entry, tenant) of tenants that wait. One whose time or pick is no
+        # longer the tenant's does not count.
         self._order: list[tuple[float, int, int, str]] = []
         self._entries = count()
         self._turns: dict[int, Turn] = {}
@@ -116,24 +116,24 @@ class FairQueue:
         self._size -= 1
         self._time = max(self._time, tenant.time)
         self._picks += 1
-        tenant.picked = self._picks
+        tenant.last_pick = self._picks
         tenant.running += 1
-        turn = Turn(tenant_id=tenant_id, dataset_id=dataset_id, began=now, charged=0.0)
+        turn = Turn(tenant_id=tenant_id, dataset_id=dataset_id, began=now, charge=0.0)
         self._turns[id(turn)] = turn
         self._running[turn.key] += 1
-        self._charge(turn, tenant.expected)
+        self._charge(turn, tenant.last_seconds)
         return turn
 
     def settle(self, turn: Turn, now: float, *, again: bool) -> None:
         """Ends a turn. With `again` the dataset may have more work: it waits behind its tenant's others."""
         tenant = self._tenants[turn.tenant_id]
-        tenant.expected = max(0.0, now - turn.began)
+        tenant.last_seconds = max(0.0, now - turn.began)
         tenant.running -= 1
         del self._turns[id(turn)]
         self._running[turn.key] -= 1
         if not self._running[turn.key]:
             del self._running[turn.key]
-        self._charge(turn, tenant.expected)
+        self._charge(turn, tenant.last_seconds)
         if (again or turn.key in self._pushed) and turn.dataset_id not in tenant.ready:
             self._put(turn.key)
         self._pushed.discard(turn.key)
@@ -161,7 +161,7 @@ class FairQueue:
             tenant = self._tenants[turn.tenant_id]
             if tenant.ready:
                 time = least.get(turn.tenant_id, tenant.time)
-                least[turn.tenant_id] = time - turn.charged / tenant.weight
+                least[turn.tenant_id] = time - turn.charge / tenant.weight
         return min(least.values())
 
     def _first(self) -> str | None:
@@ -173,12 +173,12 @@ class FairQueue:
         return None
 
     def _counts(self, entry: tuple[float, int, int, str]) -> bool:
-        time, picked, _, tenant_id = entry
+        time, last_pick, _, tenant_id = entry
         tenant = self._tenants.get(tenant_id)
         if tenant is None or not tenant.ready or tenant.running >= self._per_tenant_max:
             # A tenant that runs as much as it may comes back when one of its turns ends.
             return False
-        return (tenant.time, tenant.picked) == (time, picked)
+        return (tenant.time, tenant.last_pick) == (time, last_pick)
 
     def _enter(self, tenant_id: str) -> None:
         """Puts the tenant into the order by its present time, if it waits."""
@@ -186,19 +186,19 @@ class FairQueue:
             self._order = sorted(entry for entry in self._order if self._counts(entry))
         tenant = self._tenants[tenant_id]
         if tenant.ready:
-            heapq.heappush(self._order, (tenant.time, tenant.picked, next(self._entries), tenant_id))
+            heapq.heappush(self._order, (tenant.time, tenant.last_pick, next(self._entries), tenant_id))
 
     def _charge_running(self, now: float) -> None:
         """Charges what runs longer than expected."""
         for turn in self._turns.values():
-            if now - turn.began > turn.charged:
+            if now - turn.began > turn.charge:
                 self._charge(turn, now - turn.began)
 
     def _charge(self, turn: Turn, seconds: float) -> None:
         """Makes `seconds` what the tenant has been charged for the turn."""
         tenant = self._tenants[turn.tenant_id]
-        tenant.time += (seconds - turn.charged) / tenant.weight
-        turn.charged = seconds
+        tenant.time += (seconds - turn.charge) / tenant.weight
+        turn.charge = seconds
         self._enter(turn.tenant_id)
 
     def _remove_idle(self, tenant_id: str) -> None:

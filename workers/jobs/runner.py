@@ -93,14 +93,14 @@ class Runner:
 
     def _run(self, turn: Turn) -> None:
         """Runs one unit of work."""
-        worked = False
+        has_work = False
         try:
-            worked = self._use_case.run(turn.tenant_id, turn.dataset_id)
+            has_work = self._use_case.run(turn.tenant_id, turn.dataset_id)
         except Exception:
             _log.exception("the work of dataset %s failed; it will be retried", turn.dataset_id)
         finally:
             with self._lock:
-                self._queue.settle(turn, time.monotonic(), again=worked)
+                self._queue.settle(turn, time.monotonic(), again=has_work)
 
     def _leave(self) -> None:
         self._working -= 1
@@ -116,6 +116,6 @@ class Runner:
         """Finishes running work and starts no more. False if some work still runs after the timeout."""
         with self._lock:
             self._stopping.set()
-            ended = self._idle.wait_for(lambda: not self._working, timeout_seconds)
+            is_idle = self._idle.wait_for(lambda: not self._working, timeout_seconds)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return ended
+        return is_idle

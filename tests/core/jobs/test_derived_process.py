@@ -35,7 +35,7 @@ class Child:
         self.process = DerivedProcess(
             WriteProcess.DERIVED,
             "worker",
-            ended=lambda: self.ended.append(True),
+            on_end=lambda: self.ended.append(True),
             stopping=self.stopping,
             program=(sys.executable, "-c", PROGRAM, str(given)),
         )

@@ -112,17 +112,17 @@ class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     `records`: the number of the split's records, good and bad, if they are numbered from its start, as in NDJSON.
     """
 
-    staged: StagedFile | None
-    quarantined: QuarantineFile | None = None
+    file: StagedFile | None
+    quarantine_file: QuarantineFile | None = None
     records: int = 0
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The path of the uncompressed bytes, and their splits. `decoded`: the rows of the only one, if it was decoded."""
+    """The path of the uncompressed bytes, and their splits. `rows`: those of the only one, if it was decoded."""
 
     path: str
     splits: tuple[Split, ...]
-    decoded: DecodedRows | None = None
+    rows: DecodedRows | None = None
 
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
@@ -136,21 +136,21 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
         splits = plan_splits(
             task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.decoding.limits
         )
-    decoded = None
+    rows = None
     if task.decodes and len(splits) == 1:
         (split,) = splits
-        decoded = decode(
+        rows = decode(
             DecodeTask(raw=task.raw, path=path, split=split, number=task.number, decoding=task.decoding),
             storage,
         )
-    return Prepared(path=path, splits=tuple(splits), decoded=decoded)
+    return Prepared(path=path, splits=tuple(splits), rows=rows)
 
 
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
     path = f"{task.decoding.prefix}-{task.number:05d}.plain"
-    with storage.create(path, durable=False) as file, storage.open(task.raw.path) as packed:
+    with storage.create(path, durable=False) as file, storage.open(task.raw.path) as raw_file:
         sink = HashingSink(file)
-        chunks = iter(partial(packed.read, _STEP_BYTES), b"")
+        chunks = iter(partial(raw_file.read, _STEP_BYTES), b"")
         for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decoding.expanded_bytes_max):
             sink.write(chunk)
     if sink.size_bytes == 0:
@@ -175,13 +175,13 @@ def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
     quarantine = task.decoding.quarantine
     if quarantine is None:
-        return DecodedRows(staged=_stage(task, storage, None))
+        return DecodedRows(file=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{quarantine}-{task.number:05d}.parquet") as sink:
         write = sink.write if not task.raw.runs else _Placing(task, storage, sink.write).write
         bad_records = BadRecords(write=write)
-        staged = _stage(task, storage, bad_records)
+        file = _stage(task, storage, bad_records)
         bad_records.close()
-    return DecodedRows(staged=staged, quarantined=sink.file, records=bad_records.records)
+    return DecodedRows(file=file, quarantine_file=sink.file, records=bad_records.records)
 
 
 def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
@@ -214,10 +214,10 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
 
 def _within(tables: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
     """The tables, up to this size: a value that a Parquet or Arrow body has once may be in very many rows."""
-    left = bytes_max
+    room = bytes_max
     for table in tables:
-        left -= table.nbytes
-        if left < 0:
+        room -= table.nbytes
+        if room < 0:
             raise BodyTooLarge(
                 f"the rows of the input have more than {bytes_max} bytes once they are decoded: send fewer of them in "
                 "a write",
@@ -246,11 +246,11 @@ class _Placing:
         if start == 0:
             return 0
         # A line starts after each line end, also after the last one before the split, unless it starts the split.
-        count, left = 1, start - 1
+        count, remaining_bytes = 1, start - 1
         with self._storage.open(self._task.path) as file:
-            while left > 0 and (step := file.read(min(left, _STEP_BYTES))):
+            while remaining_bytes > 0 and (step := file.read(min(remaining_bytes, _STEP_BYTES))):
                 count += step.count(b"\n")
-                left -= len(step)
+                remaining_bytes -= len(step)
         return count
 
     def _placed(self, record: BadRecord) -> BadRecord:
@@ -268,17 +268,16 @@ class _Placing:
 def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
     """What the splits of an input, in order, come to together."""
     starts = accumulate((split.records for split in splits), initial=0)
-    staged = [split.staged for split in splits if split.staged is not None]
-    rows = accumulate((file.rows for file in staged), initial=0)
+    files = [split.file for split in splits if split.file is not None]
+    rows = accumulate((file.rows for file in files), initial=0)
     return DecodedInput(
         files=tuple(
-            msgspec.structs.replace(file, first_row=before)
-            for file, before in zip(staged, rows, strict=False)
+            msgspec.structs.replace(file, first_row=before) for file, before in zip(files, rows, strict=False)
         ),
         quarantine_files=tuple(
-            msgspec.structs.replace(split.quarantined, first_row=start)
+            msgspec.structs.replace(split.quarantine_file, first_row=start)
             for split, start in zip(splits, starts, strict=False)
-            if split.quarantined is not None
+            if split.quarantine_file is not None
         ),
     )
 

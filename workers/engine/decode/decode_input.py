@@ -58,15 +58,15 @@ def decode_input(
         explicit_cast=options.explicit_cast,
         expanded_bytes_max=decompressed_bytes_max,
     )
-    prepared = _prepared(run, raws, decoding, decodes=not options.merge_schema)
-    brought = _brought(run, prepared, dataset, operation, options, limits) if options.merge_schema else None
-    if brought is not None:
-        decoding = msgspec.structs.replace(decoding, dataset=brought)
-    decoded = decoded_input(_decoded(run, prepared, decoding))
+    inputs = _prepared(run, raws, decoding, decodes=not options.merge_schema)
+    definition = _brought(run, inputs, dataset, operation, options, limits) if options.merge_schema else None
+    if definition is not None:
+        decoding = msgspec.structs.replace(decoding, dataset=definition)
+    rows = decoded_input(_decoded(run, inputs, decoding))
     limits.check_rows(
-        sum(file.rows for file in decoded.files) + sum(file.row_count for file in decoded.quarantine_files)
+        sum(file.rows for file in rows.files) + sum(file.row_count for file in rows.quarantine_files)
     )
-    return msgspec.structs.replace(decoded, definition=brought)
+    return msgspec.structs.replace(rows, definition=definition)
 
 
 def _prepared(
@@ -83,27 +83,27 @@ def _prepared(
 
 
 def _decoded(
-    run: TaskRunner, prepared: Sequence[tuple[RawInput, Prepared]], decoding: Decoding
+    run: TaskRunner, inputs: Sequence[tuple[RawInput, Prepared]], decoding: Decoding
 ) -> list[DecodedRows]:
     """The rows of all splits, in order."""
     # The rows that are decoded already have the numbers of their inputs.
-    numbers = count(len(prepared))
+    numbers = count(len(inputs))
     tasks = [
         DecodeTask(raw=raw, path=each.path, split=split, number=next(numbers), decoding=decoding)
-        for raw, each in prepared
-        if each.decoded is None
+        for raw, each in inputs
+        if each.rows is None
         for split in each.splits
     ]
     answers = (answer for answer in run(tasks) if isinstance(answer, DecodedRows))
     rows: list[DecodedRows] = []
-    for _, each in prepared:
-        rows += [each.decoded] if each.decoded else islice(answers, len(each.splits))
+    for _, each in inputs:
+        rows += [each.rows] if each.rows else islice(answers, len(each.splits))
     return rows
 
 
 def _brought(
     run: TaskRunner,
-    prepared: Sequence[tuple[RawInput, Prepared]],
+    inputs: Sequence[tuple[RawInput, Prepared]],
     dataset: DatasetDefinition,
     operation: Operation,
     options: WriteOptions,
@@ -122,13 +122,13 @@ def _brought(
                 limits=limits,
                 origin=raw.origin,
             )
-            for raw, each in prepared
+            for raw, each in inputs
             if raw.shapes is None
             for split in each.splits
         ]
     )
     shapes: dict[str, Shape] = {}
-    for raw, _ in prepared:
+    for raw, _ in inputs:
         shapes = common_members(shapes, raw.shapes or {})
     for answer in answers:
         if isinstance(answer, Inferred):

@@ -77,9 +77,9 @@ def derive(
                 tasks_min=session.sparkContext.defaultParallelism,
             )
             schema = relation_schema(source)
-            packed = [msgspec.msgpack.encode(task) for task in tasks]
+            task_messages = [msgspec.msgpack.encode(task) for task in tasks]
             rows = session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(
-                partial(_read, setup, token, packed, schema),
+                partial(_read, setup, token, task_messages, schema),
                 from_arrow_schema(schema, prefer_timestamp_ntz=True),
             )
             rows.createTempView(name)
@@ -90,15 +90,15 @@ def derive(
         result = session.sql(request.sql)
         # Spark parses names of columns as expressions, and those of a view may have any character.
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
-        staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
-        answers = [accepted(_ANSWER.decode(bytes(row.answer))) for row in staged.collect()]
+        answer_rows = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
+        answers = [accepted(_ANSWER.decode(bytes(row.answer))) for row in answer_rows.collect()]
     return decoded_input(answers).files
 
 
 def _read(
     setup: TaskSetup,
     token: str,
-    packed: Sequence[bytes],
+    task_messages: Sequence[bytes],
     schema: pa.Schema,
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
@@ -108,20 +108,22 @@ def _read(
     try:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from read_parts(resources_of(setup), _READ.decode(packed[number]), schema)
+                yield from read_parts(resources_of(setup), _READ.decode(task_messages[number]), schema)
     except (HeadwaterError, OSError) as error:
-        encoded = base64.b64encode(msgspec.msgpack.encode(refused(error))).decode("ascii")
-        raise RuntimeError(f"<{token} {encoded}>") from None
+        text = base64.b64encode(msgspec.msgpack.encode(refused(error))).decode("ascii")
+        raise RuntimeError(f"<{token} {text}>") from None
 
 
-def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _stage(
+    setup: TaskSetup, task_message: bytes, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Stages the rows of one partition; runs in Spark's Python processes."""
     pa.set_cpu_count(1)
     context = TaskContext.get()
     number = 0 if context is None else context.partitionId()
     answer: DecodedRows | Refusal
     try:
-        answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches, setup.limits)
+        answer = stage_rows(resources_of(setup), _STAGE.decode(task_message), number, batches, setup.limits)
     except (HeadwaterError, OSError) as error:
         answer = refused(error)
     yield pa.RecordBatch.from_pydict({"answer": [msgspec.msgpack.encode(answer)]})
@@ -155,9 +157,9 @@ def _causes(error: PySparkException) -> Iterator[PySparkException]:
 
 
 def _raise_task_error(token: str, text: str) -> None:
-    encoded = re.search(rf"<{token} ([A-Za-z0-9+/=]+)>", text)
-    if encoded is not None:
-        accepted(_ANSWER.decode(base64.b64decode(encoded[1])))
+    match = re.search(rf"<{token} ([A-Za-z0-9+/=]+)>", text)
+    if match is not None:
+        accepted(_ANSWER.decode(base64.b64decode(match[1])))
 
 
 def _fault_of_rows(thrown: Any) -> DerivationFailed | None:

@@ -194,7 +194,7 @@ def stage_rows(
     try:
         tables = _checked(task, batches, limits)
         return DecodedRows(
-            staged=StagedFileStore(resources.storage).write(
+            file=StagedFileStore(resources.storage).write(
                 task.view, task.operation, tables, path, durable=False
             )
         )

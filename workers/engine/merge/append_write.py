@@ -24,7 +24,7 @@ def append_rows(files: TaskFiles) -> CommitMessage:
     emits = task.dataset.changelog.producer is not ChangelogProducer.NONE
     schema = task.dataset.schema.to_arrow()
     counts: Counter[int] = Counter()
-    written = 0
+    row_count = 0
     once = False
     with files.data_sink() as sink, files.changelog_sink() as changelog:
         incoming = files.incoming()
@@ -32,20 +32,20 @@ def append_rows(files: TaskFiles) -> CommitMessage:
             for job, number in zip(*np.unique(table.column(JOB_COLUMN), return_counts=True), strict=True):
                 counts[int(job)] += int(number)
             rows = table.drop_columns([OP_COLUMN, ROW_COLUMN, JOB_COLUMN]).cast(schema)
-            places = np.arange(written, written + rows.num_rows)
+            places = np.arange(row_count, row_count + rows.num_rows)
             offsets = relative_offsets(places) if emits else pa.nulls(rows.num_rows, pa.int64())
-            stored = rows.append_column(META_FIELDS[0], pa.nulls(rows.num_rows, pa.int64()))
-            stored = stored.append_column(META_FIELDS[1], offsets)
+            file_rows = rows.append_column(META_FIELDS[0], pa.nulls(rows.num_rows, pa.int64()))
+            file_rows = file_rows.append_column(META_FIELDS[1], offsets)
             if sink.is_empty:
                 # Many rows are written once, as rows and as changes.
                 once = emits and rows.nbytes * incoming.rows > SMALL_CHANGES_BYTES * rows.num_rows
             if once:
-                sink.write_changes(task.slot, stored)
+                sink.write_changes(task.slot, file_rows)
             else:
-                sink.write(task.slot, stored)
+                sink.write(task.slot, file_rows)
                 if emits:
                     changelog.write(appends(rows))
-            written += rows.num_rows
+            row_count += rows.num_rows
         return CommitMessage(
             file_group=task.file_group,
             added=sink.finish(),

@@ -28,7 +28,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
     """Merges the incoming rows. Only small files are rewritten. Raises CorruptFile, StorageFull, InvalidRequest."""
     task = files.task
     placement = Placement(task.dataset, task.slot, task.files)
-    marked: dict[int, list[np.ndarray]] = defaultdict(list)
+    positions_by_file: dict[int, list[np.ndarray]] = defaultdict(list)
     small_files: set[int] = set()
     with files.data_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
@@ -46,15 +46,21 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
             if not isinstance(item, MatchedRows):
                 continue
             report.place(item, placement, sink)
-            gone = ~item.result.stays
-            for number in numbers_in(item.files[gone]):
+            is_deletion = ~item.result.stays
+            for number in numbers_in(item.files[is_deletion]):
                 if int(number) not in small_files:
-                    marked[int(number)].append(item.positions[gone & (item.files == number)])
+                    positions_by_file[int(number)].append(
+                        item.positions[is_deletion & (item.files == number)]
+                    )
         if report.failed or not report.changed:
             return report.empty_message()
-        relisted = _relisted(files, {number: np.concatenate(parts) for number, parts in marked.items()})
-        removed = tuple(task.files[number].path for number in sorted({*marked, *small_files}))
-        return report.message(removed=removed, added=(*relisted, *sink.finish()))
+        marked_files = _relisted(
+            files, {number: np.concatenate(parts) for number, parts in positions_by_file.items()}
+        )
+        removed_paths = tuple(
+            task.files[number].path for number in sorted({*positions_by_file, *small_files})
+        )
+        return report.message(removed_paths=removed_paths, new_files=(*marked_files, *sink.finish()))
 
 
 def _touched(files: TaskFiles, small_files: set[int], incoming_keys: IncomingKeys) -> Iterator[Block]:
@@ -73,13 +79,13 @@ def _touched(files: TaskFiles, small_files: set[int], incoming_keys: IncomingKey
         return
     small_files.update(small_files_to_rewrite(task.dataset, task.files, len(incoming_keys.hashes)))
     yield from files.blocks(sorted(small_files))
-    searched = [number for number in files.base if number not in small_files]
+    large_files = [number for number in files.base if number not in small_files]
     schema = stored_schema(task.dataset)
-    base = [task.files[number] for number in searched]
-    for found in files.resources.lookup.find_rows(base, keys, task.dataset.record_key, schema):
-        file = base[found.file]
-        rows = resolved(found.rows, file.written_version, file.first_offset)
-        yield Block(file=searched[found.file], positions=found.positions, rows=rows)
+    base = [task.files[number] for number in large_files]
+    for match in files.resources.lookup.find_rows(base, keys, task.dataset.record_key, schema):
+        file = base[match.file]
+        rows = resolved(match.rows, file.written_version, file.first_offset)
+        yield Block(file=large_files[match.file], positions=match.positions, rows=rows)
 
 
 def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> RowFilter | None:
@@ -90,20 +96,21 @@ def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> RowFilter | None:
     return RowFilter(where=scope.where, schema=files.task.dataset.schema)
 
 
-def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]:
+def _relisted(files: TaskFiles, positions_by_file: dict[int, np.ndarray]) -> list[DataFile]:
     """The files that lost rows, with their new vectors; a file without live rows is not listed again."""
     reader = VectorReader(files.resources.storage)
-    deleted = {}
-    for number, positions in sorted(marked.items()):
+    deletions_by_path = {}
+    for number, positions in sorted(positions_by_file.items()):
         file = files.task.files[number]
         before = None if file.deletion_vector is None else reader.read(file.deletion_vector)
         after = union(before, positions)
         if len(after) < file.row_count:
-            deleted[file.path] = (file, after)
+            deletions_by_path[file.path] = (file, after)
     path = files.path(Folder.DELETES, files.task.slot)
     vectors = write_vectors(
-        files.resources.storage, path, {name: after for name, (_, after) in deleted.items()}
+        files.resources.storage, path, {name: after for name, (_, after) in deletions_by_path.items()}
     )
     return [
-        msgspec.structs.replace(file, deletion_vector=vectors[name]) for name, (file, _) in deleted.items()
+        msgspec.structs.replace(file, deletion_vector=vectors[name])
+        for name, (file, _) in deletions_by_path.items()
     ]

@@ -46,10 +46,12 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
             return report.empty_message()
         if not (report.changed or files.pending or task.compact or task.divides):
             # The feed may still have the rows as they were sent.
-            return report.message(removed=(), added=())
-        removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
+            return report.message(removed_paths=(), new_files=())
+        removed_paths = [task.files[number].path for number in sorted(read)] + [
+            file.path for file in files.pending
+        ]
         reads = Reads.FILES if task.compact else Reads.GROUP
-        return report.message(removed=tuple(removed), added=sink.finish(), reads=reads)
+        return report.message(removed_paths=tuple(removed_paths), new_files=sink.finish(), reads=reads)
 
 
 def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block | MatchedRows]:
@@ -69,12 +71,12 @@ def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterat
             live_rows=files.live_rows,
         )
         return
-    merged = _with_pending(files, report, read)
+    blocks = _with_pending(files, report, read)
     if not task.segments and task.scope is None:
-        yield from merged
+        yield from blocks
         return
     yield from merge_incoming(
-        task.dataset, lambda _: merged, incoming, files.resources.memory, live_rows=files.live_rows
+        task.dataset, lambda _: blocks, incoming, files.resources.memory, live_rows=files.live_rows
     )
 
 
@@ -90,15 +92,15 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
     """
     task = files.task
     producer = task.dataset.changelog.producer
-    postponed = any(file.kind is FileKind.POSTPONED for file in files.pending)
-    deferred = postponed or producer is ChangelogProducer.DEFERRED
+    has_postponed_writes = any(file.kind is FileKind.POSTPONED for file in files.pending)
+    emits_now = has_postponed_writes or producer is ChangelogProducer.DEFERRED
     pending = logged(files.resources.slices.reader, task.dataset, files.pending)
-    if deferred:
+    if emits_now:
         # These rows get their position in the feed now. Postponed rows also get their version, in which they appear;
         # rows of logs were visible before, so they keep theirs.
-        dropped = META_NAMES if postponed else (OFFSET_COLUMN,)
-        pending = replace(pending, tables=_without(pending.tables, dropped))
-    if postponed and producer is ChangelogProducer.INPUT:
+        meta_names = META_NAMES if has_postponed_writes else (OFFSET_COLUMN,)
+        pending = replace(pending, tables=_without(pending.tables, meta_names))
+    if has_postponed_writes and producer is ChangelogProducer.INPUT:
         pending = replace(pending, tables=report.emit_input(pending.tables))
     base = partial(_blocks, files, files.base, read)
     for item in merge_incoming(
@@ -107,7 +109,7 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
         if isinstance(item, Block):
             yield item
             continue
-        rows = counted(report.emit(item.result)) if deferred else item.result.rows
+        rows = counted(report.emit(item.result)) if emits_now else item.result.rows
         yield from item.kept_blocks()
         yield from _unplaced_blocks(rows, item.former_files())
 
@@ -119,9 +121,9 @@ def _without(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.
 def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
     """Rows that are not in a file yet, with the file that had their key, so that they keep its bucket."""
     for file in numbers_in(former):
-        chosen = rows.filter(pa.array(former == file))
-        no_positions = np.full(chosen.num_rows, -1, dtype=np.int64)
-        yield Block(file=int(file), positions=no_positions, rows=chosen)
+        rows_of_file = rows.filter(pa.array(former == file))
+        no_positions = np.full(rows_of_file.num_rows, -1, dtype=np.int64)
+        yield Block(file=int(file), positions=no_positions, rows=rows_of_file)
 
 
 def _place_block(block: Block, placement: Placement, sink: _Sink) -> None:

@@ -48,9 +48,9 @@ class LateRows:
             yield from tables
             return
         for rows in tables:
-            left = self._judged(rows, rule)
-            if left.num_rows:
-                yield left
+            rows_to_merge = self._judged(rows, rule)
+            if rows_to_merge.num_rows:
+                yield rows_to_merge
 
     def _judged(self, rows: pa.Table, rule: Watermark) -> pa.Table:
         job = int(rows.column(JOB_COLUMN)[0].as_py())
@@ -58,14 +58,14 @@ class LateRows:
         puts = np.isin(rows.column(OP_COLUMN).to_numpy(), (Op.APPEND, Op.CORRECT_TO))
         late = puts & is_late(times, self._task.watermark)
         self._rows[job] = self._rows.get(job, 0) + int(late.sum())
-        kept = rows
+        rows_to_merge = rows
         if late.any() and rule.late is not Late.ACCEPT and self._may_leave_out(job):
-            kept = rows.filter(pa.array(~late))
+            rows_to_merge = rows.filter(pa.array(~late))
             self._leave_out(job, rows.filter(pa.array(late)), rule)
             puts = puts[~late]
-        events = kept.column(rule.field).filter(pa.array(puts))
+        events = rows_to_merge.column(rule.field).filter(pa.array(puts))
         self._watermark = latest([self._watermark, watermark_of(events, rule.delay_seconds)])
-        return kept
+        return rows_to_merge
 
     def _may_leave_out(self, job: int) -> bool:
         return self._task.scope is None and self._task.intents[job].operation in _LEAVES_OUT
@@ -92,10 +92,10 @@ class LateRows:
         if not self._task.checks_lateness:
             return message
         counts = dict(message.counts)
-        for job, dropped in self._dropped.items():
-            counts[job] = counts.get(job, RowCounts()) + RowCounts(unchanged=dropped)
-        quarantined = dict(message.quarantined)
+        for job, row_count in self._dropped.items():
+            counts[job] = counts.get(job, RowCounts()) + RowCounts(unchanged=row_count)
+        quarantine_files = dict(message.quarantined)
         for job, files in self._quarantined.items():
-            quarantined[job] = (*quarantined.get(job, ()), *files)
+            quarantine_files[job] = (*quarantine_files.get(job, ()), *files)
         lateness = Lateness(before=self._task.watermark, watermark=self._watermark, rows=self._rows)
-        return replace(message, counts=counts, quarantined=quarantined, lateness=lateness)
+        return replace(message, counts=counts, quarantined=quarantine_files, lateness=lateness)

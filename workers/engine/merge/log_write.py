@@ -29,19 +29,19 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
     the group's writes.
     """
     with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
-        deferred = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
-        report = TaskReport(files, changelog, deferred=deferred or kind is FileKind.POSTPONED)
-        checked = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
-        for rows in _resolved(files, report) if checked else _unmerged(files, report):
+        defers_changes = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
+        report = TaskReport(files, changelog, defers_changes=defers_changes or kind is FileKind.POSTPONED)
+        checks_keys = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
+        for rows in _resolved(files, report) if checks_keys else _unmerged(files, report):
             sink.write(files.task.slot, rows)
         if report.failed:
             return report.empty_message()
-        added = sink.finish()
-        if not added:
+        log_files = sink.finish()
+        if not log_files:
             return report.empty_message()
         # Unmerged rows stay valid whatever is committed meanwhile.
-        reads = Reads.GROUP if checked else Reads.NOTHING
-        return report.message(removed=(), added=added, reads=reads)
+        reads = Reads.GROUP if checks_keys else Reads.NOTHING
+        return report.message(removed_paths=(), new_files=log_files, reads=reads)
 
 
 def _unmerged(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
@@ -56,8 +56,10 @@ def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
     """Counts without a lookup: a row that is put counts as an update, a row that deletes as a deletion."""
     counts = {}
     for job in np.unique(jobs):
-        gone = int((deletes & (jobs == job)).sum())
-        counts[int(job)] = RowCounts(updated=int((jobs == job).sum()) - gone, deleted=gone)
+        deletion_count = int((deletes & (jobs == job)).sum())
+        counts[int(job)] = RowCounts(
+            updated=int((jobs == job).sum()) - deletion_count, deleted=deletion_count
+        )
     return counts
 
 
@@ -73,10 +75,10 @@ def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
             continue
         fresh = report.add_result(item.result)
         yield _as_log(files, _numbered(fresh), np.full(fresh.num_rows, PUT))
-        replaced = np.zeros(item.live.num_rows, dtype=bool)
-        replaced[item.result.replaces[item.result.replaces >= 0]] = True
-        gone = item.live.filter(pa.array(~item.result.stays & ~replaced))
-        yield _as_log(files, _numbered(_bare(files, gone)), np.full(gone.num_rows, Op.RETRACT))
+        has_successor = np.zeros(item.live.num_rows, dtype=bool)
+        has_successor[item.result.replaces[item.result.replaces >= 0]] = True
+        deletions = item.live.filter(pa.array(~item.result.stays & ~has_successor))
+        yield _as_log(files, _numbered(_bare(files, deletions)), np.full(deletions.num_rows, Op.RETRACT))
 
 
 def _bare(files: TaskFiles, rows: pa.Table) -> pa.Table:

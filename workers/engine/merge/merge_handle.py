@@ -52,24 +52,24 @@ class MergeHandle:
 
     def _sharing(self, tasks: Sequence[MergeTask]) -> list[CommitMessage]:
         first = TaskFiles(task=tasks[0], resources=self.resources)
-        with first.changelog_file(shared_changes(partition_of(tasks[0].file_group))) as shared:
-            ended = []
+        with first.changelog_file(shared_changes(partition_of(tasks[0].file_group))) as changelog_file:
+            outcomes = []
             for task in tasks:
                 own = TaskFiles(task=task, resources=self.resources).changelog_file(task.file_group)
-                section = ChangesSection(shared, own)
-                ended.append((self.run(task, section), section.first_change))
-            if any(message.conflicts for message, _ in ended):
+                section = ChangesSection(changelog_file, own)
+                outcomes.append((self.run(task, section), section.first_change))
+            if any(message.conflicts for message, _ in outcomes):
                 # The commit will be made again without the writes that fail.
-                return [message for message, _ in ended]
-            changelog = shared.finish()
+                return [message for message, _ in outcomes]
+            changelog = changelog_file.finish()
         return [
             message if at is None else replace(message, changelog=changelog, first_change=at)
-            for message, at in ended
+            for message, at in outcomes
         ]
 
-    def run(self, task: MergeTask, shared: ChangesSection | None = None) -> CommitMessage:
+    def run(self, task: MergeTask, section: ChangesSection | None = None) -> CommitMessage:
         """Writes the group's new files and its changelog. Raises CorruptFile, StorageFull, InvalidRequest."""
-        plain = TaskFiles(task=task, resources=self.resources, shared=shared)
+        plain = TaskFiles(task=task, resources=self.resources, section=section)
         late = LateRows(task, self.resources.storage, lambda: plain.path(Folder.QUARANTINE, task.slot))
         return late.reported(self._stored(replace_files(plain, select=late.taken)))
 

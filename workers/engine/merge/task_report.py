@@ -38,10 +38,10 @@ class TaskReport:
     """
 
     def __init__(
-        self, files: TaskFiles, changelog: ChangelogSink | ChangesSection, *, deferred: bool = False
+        self, files: TaskFiles, changelog: ChangelogSink | ChangesSection, *, defers_changes: bool = False
     ) -> None:
-        """`deferred`: changes are not emitted now, but when the written rows are compacted."""
-        self._deferred = deferred
+        """`defers_changes`: changes are not emitted now, but when the written rows are compacted."""
+        self._deferred = defers_changes
         self._files = files
         self._changelog = changelog
         self._counts: dict[int, RowCounts] = {job: RowCounts() for job in files.task.intents}
@@ -56,26 +56,26 @@ class TaskReport:
         """Whether an insert has live keys. Then the task's output is not usable."""
         return bool(self._conflicts)
 
-    def place(self, matched: MatchedRows, placement: Placement, sink: DataSink | OrderedSink) -> None:
+    def place(self, matched_rows: MatchedRows, placement: Placement, sink: DataSink | OrderedSink) -> None:
         """Adds the result, and writes its changes and its new rows. Many appends are written once, as both."""
-        result = self._add(matched.result)
-        if isinstance(sink, DataSink) and self._are_changes(matched, sink):
+        result = self._add(matched_rows.result)
+        if isinstance(sink, DataSink) and self._are_changes(matched_rows, sink):
             sink.write_changes(self._files.task.slot, result.rows, result.key_hashes)
             self._written_once = sink
             return
         fresh = self.emit(result)
         if fresh.num_rows:
-            for slot, part in placement.split(fresh, matched.former_files()):
+            for slot, part in placement.split(fresh, matched_rows.former_files()):
                 sink.write(slot, part)
 
-    def _are_changes(self, matched: MatchedRows, sink: DataSink) -> bool:
+    def _are_changes(self, matched_rows: MatchedRows, sink: DataSink) -> bool:
         """Whether the new rows are all rows of their files, and their appends all changes of the task, in one order."""
-        task, result = self._files.task, matched.result
+        task, result = self._files.task, matched_rows.result
         return (
             result.appends_only
             and result.rows.nbytes > SMALL_CHANGES_BYTES
-            and matched.complete
-            and not matched.live.num_rows
+            and matched_rows.complete
+            and not matched_rows.live.num_rows
             and sink.is_empty
             and self._emits_effects
             and not self._changelog.rows
@@ -141,25 +141,25 @@ class TaskReport:
     def emit_input(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Passes incoming rows on, and emits them unchanged if the feed has rows as they were sent."""
         schema = self._files.task.dataset.schema
-        relaxed = pa.schema([field.with_nullable(True) for field in schema.to_arrow()])
+        nullable_schema = pa.schema([field.with_nullable(True) for field in schema.to_arrow()])
         for rows in tables:
             if self.emits_input:
-                changes = rows.select(schema.names()).cast(relaxed)
+                changes = rows.select(schema.names()).cast(nullable_schema)
                 changes = changes.add_column(0, OP_FIELD, rows.column(OP_COLUMN))
-                unknown = pa.nulls(rows.num_rows, pa.int64())
-                self._changelog.write(changes.add_column(1, CORRECTS_FIELD, unknown))
+                nulls = pa.nulls(rows.num_rows, pa.int64())
+                self._changelog.write(changes.add_column(1, CORRECTS_FIELD, nulls))
             yield rows
 
     def message(
-        self, *, removed: tuple[str, ...], added: tuple[DataFile, ...], reads: Reads = Reads.GROUP
+        self, *, removed_paths: tuple[str, ...], new_files: tuple[DataFile, ...], reads: Reads = Reads.GROUP
     ) -> CommitMessage:
         """The message of a task that changed files. `reads`: the files that must be unchanged at the commit."""
         written_once = () if self._written_once is None else self._written_once.changelog
         return CommitMessage(
             file_group=self._files.task.file_group,
             reads=reads,
-            removed=removed,
-            added=added,
+            removed=removed_paths,
+            added=new_files,
             changelog=(*written_once, *self._changelog.finish()),
             counts=self._counts,
             quarantined=self._quarantine_files(),
@@ -183,7 +183,7 @@ class TaskReport:
         rows = pa.concat_tables(self._quarantined_rows)
         jobs = rows.column(JOB_COLUMN).to_numpy()
         errors = [self._error(field) for field in self._overflowed]
-        found: dict[int, tuple[QuarantineFile, ...]] = {}
+        files_by_job: dict[int, tuple[QuarantineFile, ...]] = {}
         for job in np.unique(jobs):
             at = np.flatnonzero(jobs == job)
             job_rows = rows.take(pa.array(at))
@@ -194,16 +194,16 @@ class TaskReport:
                 [errors[number] for number in at],
                 path,
             )
-            found[int(job)] = () if file is None else (file,)
-        return found
+            files_by_job[int(job)] = () if file is None else (file,)
+        return files_by_job
 
-    def _error(self, overflowed: str | None) -> FieldError:
-        """The error of a quarantined row. `overflowed`: the field whose sum would overflow, if any."""
-        if overflowed is None:
+    def _error(self, sum_field: str | None) -> FieldError:
+        """The error of a quarantined row. `sum_field`: the field whose sum would overflow, if any."""
+        if sum_field is None:
             return _ABSENT if self._files.task.by_value else _DUPLICATE
-        kind = self._files.task.dataset.schema.field(overflowed).type
+        kind = self._files.task.dataset.schema.field(sum_field).type
         return FieldError(
-            pointer=below("", overflowed),
+            pointer=below("", sum_field),
             detail=f"with the rows of this key in the write, the sum exceeds the range of {kind}",
         )
 

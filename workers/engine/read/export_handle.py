@@ -71,8 +71,8 @@ def _scan(part: ExportPart, slices: SliceReader) -> ChangelogScan:
 
 
 def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
-    shown = _shown(part, scan.selection.changes_schema().empty_table())
-    with _sink(part, storage, shown.schema) as sink:
+    empty_table = _shown(part, scan.selection.changes_schema().empty_table())
+    with _sink(part, storage, empty_table.schema) as sink:
         for run in runs_of(part.segments):
             for first, last in _pieces(part, scan, run):
                 sink.write(_shown(part, _changes(part, scan, run, first, last)), last)
@@ -87,8 +87,8 @@ def _changes(part: ExportPart, scan: ChangelogScan, run: ChangelogRun, first: in
         # The first half is out of the range, but may be selected, or be needed for the event.
         scan_start = max(part.earliest, run.first_offset, first - scan.selection.selects)
         lower = max(part.earliest, first - (scan.selection.selects or joins))
-    found = scan.find(run, scan_start, last, lower=lower, upper=last).changes
-    return changes_since(found, first, whole=joins)
+    changes = scan.find(run, scan_start, last, lower=lower, upper=last).changes
+    return changes_since(changes, first, whole=joins)
 
 
 def _shown(part: ExportPart, changes: pa.Table) -> pa.Table:
@@ -146,9 +146,9 @@ def _changed_rows(
         for rows in _rows_of_table(part, scan, slices, memory, schema):
             yield access.shown(rows).cast(schema)
         return
-    keyed = part.spec.dataset.keyed
-    for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
-        rows = stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names)
+    has_key = part.spec.dataset.keyed
+    for changes in _latest_rows(part, scan, memory) if has_key else _standing_rows(part, scan):
+        rows = changes.filter(pa.array(scan.selection.chosen(changes))).select(schema.names)
         yield access.shown(rows).cast(schema)
 
 
@@ -188,9 +188,9 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
                 for first, last in _pieces(part, scan, run):
                     read = scan.read(run, first, last, also=key_fields(part.spec.dataset))
                     groups = [segment.file.file_group for segment in run.segments]
-                    stored = own_rows(read, groups, part.spec.dataset, part.share, part.shares)
-                    emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
-                    rows_by_key.add_incoming(stored.filter(emitted))
+                    own_changes = own_rows(read, groups, part.spec.dataset, part.share, part.shares)
+                    takes_effect = pc.not_equal(own_changes.column(OP_COLUMN), int(Op.CORRECT_FROM))
+                    rows_by_key.add_incoming(own_changes.filter(takes_effect))
             for _, rows in rows_by_key.parts():
                 if rows is not None:
                     yield _last_of_keys(rows.combine_chunks(), key)
@@ -208,28 +208,28 @@ def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
 
 def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
     """Without a key, the rows that were appended in the range and not retracted in it."""
-    retracted = _retracted(part, scan)
+    retracted_offsets = _retracted(part, scan)
     segments = [segment for segment in part.segments if not scan.selection.rules_out(segment.file)]
     for run in runs_of(segments):
         for first, last in _pieces(part, scan, run):
-            stored = scan.read(run, first, last)
-            stands = stored.column(OP_COLUMN).to_numpy() == Op.APPEND
-            stands &= ~np.isin(np.arange(first, last), retracted)
-            yield stored.filter(pa.array(stands))
+            changes = scan.read(run, first, last)
+            stands = changes.column(OP_COLUMN).to_numpy() == Op.APPEND
+            stands &= ~np.isin(np.arange(first, last), retracted_offsets)
+            yield changes.filter(pa.array(stands))
 
 
 def _retracted(part: ExportPart, scan: ChangelogScan) -> np.ndarray:
     """The offsets of the part's changes that others of the range retract: int64."""
-    found = [np.zeros(0, dtype=np.int64)]
+    parts = [np.zeros(0, dtype=np.int64)]
     for segment in part.retracting:
         first, last = max(part.since, segment.first_offset), min(part.until, segment.end_offset)
         for start in range(first, last, _STEP_CHANGES):
             count = min(_STEP_CHANGES, last - start)
-            stored = scan.reader.read_slice(segment.file, CORRECTION_SOURCES, segment.row_of(start), count)
-            offsets = resolved_corrects(stored, segment.first_offset).column(CORRECTS_COLUMN).drop_null()
-            taken = offsets.to_numpy()
-            found.append(taken[(taken >= part.first) & (taken < part.last)])
-    return np.concatenate(found)
+            rows = scan.reader.read_slice(segment.file, CORRECTION_SOURCES, segment.row_of(start), count)
+            offsets = resolved_corrects(rows, segment.first_offset).column(CORRECTS_COLUMN).drop_null()
+            targets = offsets.to_numpy()
+            parts.append(targets[(targets >= part.first) & (targets < part.last)])
+    return np.concatenate(parts)
 
 
 def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:

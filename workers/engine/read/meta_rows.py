@@ -26,9 +26,9 @@ from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import BoundAccess
 
 
-def rows_schema(shown: Schema) -> pa.Schema:
+def rows_schema(schema: Schema) -> pa.Schema:
     """The columns of returned rows. All are nullable, whatever the dataset requires now."""
-    return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
+    return pa.schema([field.with_nullable(True) for field in schema.to_arrow()])
 
 
 def with_meta_fields(
@@ -81,10 +81,10 @@ class MetaRows:
 
     def shown(self, rows: pa.Table) -> pa.Table:
         """The returned columns, then the meta columns, of rows with the columns of `sources`."""
-        shown, plain = self.access.shown(rows.select(list(self.columns))), rows.cast(self.sources)
+        table, plain = self.access.shown(rows.select(list(self.columns))), rows.cast(self.sources)
         if self.commit_times is not None:
             times = self.commit_times.times(versions_of(plain))
-            shown = with_meta(shown, plain, self.definition, self.access.masked, times)
+            table = with_meta(table, plain, self.definition, self.access.masked, times)
         if self.marks is not None:
-            shown = with_corrections(shown, *self.marks.of(plain.column(OFFSET_COLUMN)))
-        return shown
+            table = with_corrections(table, *self.marks.of(plain.column(OFFSET_COLUMN)))
+        return table

@@ -24,8 +24,8 @@ def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
     """Runs one part of a read. Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull."""
     meta = _meta_rows(part.spec, resources)
     tables = (rows for source in part.sources for rows in _rows(part.spec, source, meta, resources))
-    ordered = all(isinstance(source, RangeRows) for source in part.sources)
-    if part.spec.order_by and not ordered:
+    in_order = all(isinstance(source, RangeRows) for source in part.sources)
+    if part.spec.order_by and not in_order:
         return _sorted(part, tables, resources)
     return _written(part, tables, resources)
 
@@ -73,8 +73,8 @@ def _stored_rows(
             yield from rows_of_table(part, resources.slices, resources.memory, schema)
         case ChangedRows(part=part):
             yield from changed_rows(part, resources.slices, resources.memory)
-        case RangeRows(range=wanted):
-            yield from range_rows(resources.storage, wanted, spec.order_by)
+        case RangeRows(range=run_range):
+            yield from range_rows(resources.storage, run_range, spec.order_by)
 
 
 def _read_schema(spec: ReadSpec) -> pa.Schema:
@@ -121,7 +121,7 @@ def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResource
                     break
                 rows = rows.slice(0, room)
                 room -= rows.num_rows
-            shown = rows.select(schema.names)
-            for start in range(0, shown.num_rows, _STEP_ROWS):
-                sink.write(shown.slice(start, _STEP_ROWS).cast(schema), 0)
+            output_rows = rows.select(schema.names)
+            for start in range(0, output_rows.num_rows, _STEP_ROWS):
+                sink.write(output_rows.slice(start, _STEP_ROWS).cast(schema), 0)
         return ReadPartResult(files=sink.finish())
