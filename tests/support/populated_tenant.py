@@ -68,6 +68,7 @@ _MORE = (
     "INSERT INTO replaced_changelog_files (dataset_id, path, size_bytes) VALUES (:dataset, 'changes/1', 1)",
     "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
+    "INSERT INTO service_results (dataset_id, service, version, result) VALUES (:dataset, 'analysis', 1, '{}')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
     "INSERT INTO key_usage_days (day, key_id) VALUES (current_date, :new)",

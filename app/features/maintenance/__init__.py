@@ -12,6 +12,8 @@ The names, from a service to its work:
 - Run: what a worker does for a job, again if a worker dies. A run of a service that rewrites files
   (`service/rewrite_file_groups`) has a plan, the merge tasks, each of another file group; a slot, the time between two
   groups of writes in which it publishes (`service/publish_in_slot`); and yields to writes, since it changes no row.
+- Result: what a job shows once it has succeeded. A service that makes no version also keeps its last result with the
+  version that it has read (`repository/service_results`), for readers and for its own policy.
 
 What calls the services after commits:
 

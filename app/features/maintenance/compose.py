@@ -11,6 +11,7 @@ from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
+from app.features.maintenance.repository.service_results import ServiceResultStore
 from app.features.maintenance.repository.table_shapes import TableShapeStore
 from app.features.maintenance.service.clustering import Clustering
 from app.features.maintenance.service.compaction import Compaction
@@ -39,6 +40,11 @@ def table_services(worker: Worker[Engine]) -> tuple[TableService[Any], ...]:
 def table_service_requests(platform: Platform) -> TableServiceRequests:
     """Accepts the tasks of all table services."""
     return TableServiceRequests(request_job=platform.request_job)
+
+
+def service_results(platform: Platform) -> ServiceResultStore:
+    """The last results of table services that make no version."""
+    return ServiceResultStore(platform.database)
 
 
 def maintenance_store(platform: Platform) -> MaintenanceStore:

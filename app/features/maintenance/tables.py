@@ -1,8 +1,8 @@
-"""The table of maintenance: claims of datasets, and the state of reconcilers."""
+"""The tables of maintenance: claims of datasets with the state of reconcilers, and results of table services."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     Column,
@@ -21,6 +21,7 @@ from app.infra.db.columns import (
     metadata,
     of_dataset,
     tenant_column,
+    text_column,
     timestamp_column,
 )
 
@@ -39,4 +40,19 @@ table_maintenance: Final = Table(
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),
     Index("table_keeping_wake", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),
+)
+
+# What a table service has found that makes no version: its last result, of the version that it has read.
+service_results: Final = Table(
+    "service_results",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    # The kind of its jobs.
+    text_column("service"),
+    integer_column("version"),
+    # In a form of the service's own.
+    json_column("result", dict[str, Any]),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "service"),
+    of_dataset(),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import ReconcilerMemory
+from app.core.jobs.kinds.kind import JobKind
 
 
 class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,6 +23,27 @@ class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     wake_at: datetime | None = None
     failures: int = 0
     memory: ReconcilerMemory = {}
+
+
+class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table service has found at a version, in a form of its own."""
+
+    version: int
+    content: dict[str, Any]
+
+
+class ServiceResults(Protocol):
+    """The last result of each table service that makes no version."""
+
+    def last(self, tenant_id: str, dataset_id: str, service: JobKind) -> ServiceResult | None:
+        """The result with the latest version; None before the first one."""
+        ...
+
+    def put(
+        self, tenant_id: str, dataset_id: str, service: JobKind, version: int, content: Mapping[str, Any]
+    ) -> None:
+        """Replaces the result of the service, unless that is of a later version. Raises NotFound (dataset gone)."""
+        ...
 
 
 class ClaimedTable(msgspec.Struct, frozen=True, kw_only=True):
