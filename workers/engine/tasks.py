@@ -1,11 +1,14 @@
-"""Tasks for Spark's Python processes: packed plain values, and one function that runs all kinds."""
+"""Tasks for Spark's Python processes: packed plain values, and the list of all kinds."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
 from itertools import count
-from typing import Final
+from operator import or_
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -42,40 +45,45 @@ from workers.engine.read.read_handle import read
 from workers.engine.task_files import TaskResources
 from workers.engine.task_setup import Refusal, TaskSetup, accepted, refused, resources_of
 
-Task = (
-    PrepareTask
-    | InferTask
-    | DecodeTask
-    | MergeBundle
-    | FoldTask
-    | ExportPart
-    | PublishTask
-    | ReadPart
-    | RestageTask
-    | CompareTask
-    | FetchTask
-)
-TaskResult = (
-    Prepared
-    | Inferred
-    | DecodedRows
-    | MergedBundle
-    | FoldVerdict
-    | ExportedPart
-    | PublishedFiles
-    | ReadPartResult
-    | Restaged
-    | RowDifferences
-    | Fetched
-)
+Task: TypeAlias = msgspec.Struct
+"""A task of one of the kinds."""
+TaskResult: TypeAlias = Any
+"""The result of one."""
 
+_T = TypeVar("_T", bound=msgspec.Struct)
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[_T, _R]):
+    """A kind of task, its result, and what runs it. `run` raises the error of the task."""
+
+    task: type[_T]
+    result: type[_R]
+    run: Callable[[TaskResources, _T], _R]
+
+
+_KINDS: Final[tuple[_Kind[Any, Any], ...]] = (
+    _Kind(MergeBundle, MergedBundle, lambda on, task: MergeHandle(on).run_all(task)),
+    _Kind(PrepareTask, Prepared, lambda on, task: prepare(task, on.storage)),
+    _Kind(InferTask, Inferred, lambda on, task: infer(task, on.storage)),
+    _Kind(DecodeTask, DecodedRows, lambda on, task: decode(task, on.storage)),
+    _Kind(FetchTask, Fetched, lambda on, task: fetch(task, on.storage)),
+    _Kind(ExportPart, ExportedPart, lambda on, task: export(task, on.storage, on.slices, on.memory)),
+    _Kind(PublishTask, PublishedFiles, lambda on, task: publish(task, on.storage)),
+    _Kind(ReadPart, ReadPartResult, lambda on, task: read(task, on)),
+    _Kind(RestageTask, Restaged, lambda on, task: restage(task, on.storage, on.slices, on.memory)),
+    _Kind(CompareTask, RowDifferences, lambda on, task: compare(task, on.slices, on.memory)),
+    _Kind(FoldTask, FoldVerdict, lambda on, task: check_files(on.slices, task, on.memory)),
+)
+_RUNS: Final = {kind.task: kind.run for kind in _KINDS}
 
 # By then a process has loaded what its tasks need.
 _LOADING_PARTITIONS: Final = 3
 _partitions = count()
 
-_TASK = msgspec.msgpack.Decoder(Task)
-_RESULT = msgspec.msgpack.Decoder(TaskResult | Refusal)
+_TASK: Final = msgspec.msgpack.Decoder(reduce(or_, (kind.task for kind in _KINDS)))
+_RESULT: Final = msgspec.msgpack.Decoder(reduce(or_, (kind.result for kind in _KINDS), Refusal))
 
 
 def pack(task: Task) -> bytes:
@@ -109,26 +117,4 @@ def _run(resources: TaskResources, task: Task) -> TaskResult | Refusal:
 
 def run_task(resources: TaskResources, task: Task) -> TaskResult:
     """Runs a task and returns its result. Raises its error."""
-    match task:
-        case MergeBundle():
-            return MergeHandle(resources).run_all(task)
-        case InferTask():
-            return infer(task, resources.storage)
-        case DecodeTask():
-            return decode(task, resources.storage)
-        case PrepareTask():
-            return prepare(task, resources.storage)
-        case FetchTask():
-            return fetch(task, resources.storage)
-        case ExportPart():
-            return export(task, resources.storage, resources.slices, resources.memory)
-        case PublishTask():
-            return publish(task, resources.storage)
-        case CompareTask():
-            return compare(task, resources.slices, resources.memory)
-        case RestageTask():
-            return restage(task, resources.storage, resources.slices, resources.memory)
-        case ReadPart():
-            return read(task, resources)
-        case FoldTask():
-            return check_files(resources.slices, task, resources.memory)
+    return _RUNS[type(task)](resources, task)

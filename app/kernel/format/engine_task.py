@@ -21,8 +21,8 @@ class Work(str, Enum):
 class EngineTask(msgspec.Struct, Generic[Result], frozen=True, kw_only=True):
     """One piece of work, which runs in a process of its own and has a `Result`.
 
-    Work of a new kind is a subclass with a result, a line in `Task` and `TaskResult` of `workers/engine/tasks.py`, and
-    a case there that runs it.
+    Work of a new kind is a subclass with a result, and a line in the list of `workers/engine/tasks.py` with the
+    function that runs it.
     """
 
     @property
