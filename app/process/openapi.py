@@ -67,6 +67,7 @@ _TAGS: Final = {
     "cleans": "Removal of versions that the history no longer keeps, and of their files.",
     "compactions": "Folding of logs and small files into base files.",
     "clusterings": "Ordering of rows in files, so that filters read fewer files.",
+    "analyses": "Counts of the distinct values of columns.",
     "exports": "Changes, or changed rows, written to files.",
     "webhooks": "Feeds pushed to URLs, signed.",
     "tenants": "Tenants of the installation, for operators.",

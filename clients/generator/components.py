@@ -54,7 +54,7 @@ _REQUESTS: Final = frozenset(
 # Tags with a common module. They are neighbours in the document.
 _MODULES: Final = {
     **dict.fromkeys(("savepoints", "tags", "restores", "comparisons"), "versions"),
-    **dict.fromkeys(("cleans", "compactions", "clusterings"), "maintenance"),
+    **dict.fromkeys(("cleans", "compactions", "clusterings", "analyses"), "maintenance"),
     "rows": "reads",
 }
 _OF_OPERATORS: Final = "health"

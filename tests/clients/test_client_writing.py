@@ -265,6 +265,10 @@ def test_deferred_log_is_compacted_and_clustered(headwater):
     clustered = headwater.cluster(log, ["note", "id"], order="z_order", wait=30)
     assert (clustered.kind, clustered.committed_version) == ("clustering", 4)
     assert notes(headwater, log) == [(1, "b")]
+    analyzed = headwater.analyze(log, wait=30)
+    assert (analyzed.kind, analyzed.result) == ("analysis", {"version": 4, "rows": 1, "columns": 2})
+    [summary] = headwater.statistics(log, columns=["note"]).columns
+    assert (summary.distinct_count, summary.analyzed_version) == (1, 4)
 
 
 def test_rows_are_selected_by_filter_and_partition_and_carry_metadata(headwater):

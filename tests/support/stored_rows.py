@@ -20,6 +20,7 @@ from msgspec import inspect
 from app.access.tenants.quotas import Quotas
 from app.core.jobs.kinds.read import ReadResult
 from app.features.maintenance.service import merge_changelog, policy_reconciler
+from app.features.maintenance.service.analysis import AnalyzedTable
 from app.features.metastore.values import MetastoreState
 from app.features.retention.service import history_reconciler
 from app.features.sources.kinds.changes import ChangesConfig
@@ -32,6 +33,7 @@ from app.process.tables import metadata
 
 INNER_TYPES: Final[Mapping[str, Any]] = {
     "jobs.result of a read": ReadResult,
+    "service_results.result of an analysis": AnalyzedTable,
     "table_keeping.memory of file groups": policy_reconciler._State,
     "table_keeping.memory of changelog files": merge_changelog._State,
     "table_keeping.memory of the history": history_reconciler._State,

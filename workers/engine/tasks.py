@@ -18,6 +18,7 @@ from app.features.exports.tasks import ExportedPart, ExportPart, PublishedFiles,
 from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.features.sources.ports import Fetched
 from app.features.sources.tasks import FetchTask
+from app.infra.files.slices.distinct_values import ColumnSketches, SketchTask, sketch_columns
 from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.restore_staging import restage
 from app.infra.files.slices.version_comparison import compare
@@ -74,6 +75,7 @@ _KINDS: Final[tuple[_Kind[Any, Any], ...]] = (
     _Kind(ReadPart, ReadPartResult, lambda on, task: read(task, on)),
     _Kind(RestageTask, Restaged, lambda on, task: restage(task, on.storage, on.slices, on.memory)),
     _Kind(CompareTask, RowDifferences, lambda on, task: compare(task, on.slices, on.memory)),
+    _Kind(SketchTask, ColumnSketches, lambda on, task: sketch_columns(task, on.slices, on.memory)),
     _Kind(FoldTask, FoldVerdict, lambda on, task: check_files(on.slices, task, on.memory)),
 )
 _RUNS: Final = {kind.task: kind.run for kind in _KINDS}

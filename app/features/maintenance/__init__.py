@@ -2,9 +2,10 @@
 
 The names, from a service to its work:
 
-- Table service: keeps the files of a table fit for readers, beside its writes (`service/table_service`).
+- Table service: maintains a table for its readers, beside its writes (`service/table_service`).
   `service/compaction` rewrites logs and small files as base files, `service/clustering` orders the rows of files by
-  some columns. All are listed in `compose`; each has a kind of job and a policy.
+  some columns, `service/analysis` counts the distinct values of columns. All are listed in `compose`; each has a kind
+  of job and a policy.
 - Policy: a member of `services` of a dataset, which states when a service is due.
 - Task: what a service is to do once, such as the columns of an order, or the file groups that are due. A user requests
   one, or the policy does (`service/policy_reconciler`).
@@ -28,4 +29,5 @@ line in `compose`, and its route in `handlers` if users can request it.
 
     POST /datasets/orders/compactions
     POST /datasets/orders/clusterings {"columns": ["customer"]}
+    POST /datasets/orders/analyses
 """

@@ -6,7 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.maintenance.compose import table_service_requests
-from app.features.maintenance.handlers import create_clustering, create_compaction
+from app.features.maintenance.handlers import create_analysis, create_clustering, create_compaction
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:
@@ -18,6 +18,7 @@ API: Final = FeatureApi(
     routes=(
         create_compaction,
         create_clustering,
+        create_analysis,
     ),
     dependencies=_dependencies,
 )

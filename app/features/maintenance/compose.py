@@ -13,6 +13,7 @@ from app.features.maintenance.repository.changelog_merges import ChangelogMergeS
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.repository.service_results import ServiceResultStore
 from app.features.maintenance.repository.table_shapes import TableShapeStore
+from app.features.maintenance.service.analysis import Analysis
 from app.features.maintenance.service.clustering import Clustering
 from app.features.maintenance.service.compaction import Compaction
 from app.features.maintenance.service.merge_changelog import MergeChangelog
@@ -34,6 +35,14 @@ def table_services(worker: Worker[Engine]) -> tuple[TableService[Any], ...]:
     return (
         Compaction(groups=groups, shapes=shapes, commits=platform.stores.timeline, rewrite=rewrite),
         Clustering(groups=groups, orders=shapes, rewrite=rewrite),
+        Analysis(
+            catalog=platform.stores.catalog,
+            timeline=platform.stores.timeline,
+            pins=platform.pins,
+            engine=worker.engine,
+            results=service_results(platform),
+            jobs=platform.stores.jobs,
+        ),
     )
 
 

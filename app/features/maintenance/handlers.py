@@ -1,4 +1,4 @@
-"""HTTP: requests for compactions and clusterings."""
+"""HTTP: requests for compactions, clusterings and analyses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from litestar.params import JSONBody
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.core.jobs.kinds.analysis import AnalysisTask
 from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
 from app.features.maintenance.service.requests import TableServiceRequests
 from app.http.auth import needs
@@ -94,3 +95,25 @@ async def create_clustering(
         partitions=None if data.partitions is None else tuple(data.partitions),
     )
     return await acceptance.accept(path_dataset, partial(table_service_requests.start, path_dataset, task))
+
+
+@post(
+    "/datasets/{dataset:str}/analyses",
+    operation_id="create_analysis",
+    summary="Analyze a dataset",
+    tags=["analyses"],
+    status_code=202,
+    opt=needs(KeyScope.MANAGE),
+)
+async def create_analysis(
+    path_dataset: Provided[Dataset],
+    table_service_requests: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+) -> JobReply:
+    """Counts the distinct values of each column of the latest version, for the statistics of the dataset.
+
+    It reads all rows, beside writes, and makes no version. The counts are estimates, and replace those of earlier
+    analyses.
+    """
+    start = partial(table_service_requests.start, path_dataset, AnalysisTask())
+    return await acceptance.accept(path_dataset, start)

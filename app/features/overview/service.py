@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionReader
+from app.features.maintenance.service.analysis import AnalysisResults, ColumnDistinct
 from app.features.overview.repository import OverviewStore
 from app.features.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.features.versions.service.versions import VersionOf
@@ -51,6 +53,7 @@ class Overview:
     index: OverviewStore
     timeline: VersionReader
     versions: VersionOf
+    analyses: AnalysisResults
 
     def files(self, dataset: Dataset, query: FileQuery, at: ListingRequest) -> Listing:
         """DataFile items by path. Raises InvalidRequest, NotFound, VersionExpired."""
@@ -78,13 +81,21 @@ class Overview:
         )
 
     def columns(self, dataset: Dataset, names: Sequence[str] | None) -> list[ColumnSummary]:
-        """Statistics of these columns from those of each base file; empty for None. Raises InvalidRequest."""
+        """Statistics of these columns from those of each base file, and from the last analysis; empty for None.
+
+        Raises InvalidRequest.
+        """
         if names is None:
             return []
         fields = projection(dataset.definition.schema, names).fields
         schemas = self.index.schemas(dataset.tenant_id, dataset.id)
         statistics = self.index.base_statistics(dataset.tenant_id, dataset.id, dataset.version)
-        return summarize_columns(fields, schemas, statistics)
+        summaries = summarize_columns(fields, schemas, statistics)
+        analyzed = self.analyses.columns(dataset)
+        return [
+            _with_distinct(summary, analyzed.get(field.id))
+            for field, summary in zip(fields, summaries, strict=True)
+        ]
 
     def schema_at(self, dataset: Dataset, version: int) -> Schema:
         """The schema that names the columns of a version."""
@@ -114,6 +125,12 @@ class Overview:
             version=version,
             next_token=tokens.encode(f"{version}-{skip + at.page_size}") if more else None,
         )
+
+
+def _with_distinct(summary: ColumnSummary, found: ColumnDistinct | None) -> ColumnSummary:
+    if found is None:
+        return summary
+    return replace(summary, distinct_count=found.distinct, analyzed_version=found.version)
 
 
 class _Position(NamedTuple):

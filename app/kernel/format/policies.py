@@ -67,6 +67,16 @@ class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
     """The number of unordered bytes of a file group from which on it is clustered."""
 
 
+class AnalysisPolicy(_Policy, frozen=True, kw_only=True):
+    """The table is analyzed after its first commit, and again once it reaches one of these limits; null is no limit."""
+
+    changed_ratio: float | None = 0.2
+    """The changes of the feed since the last analysis, to the rows of the table at that time; at least 1,000 changes.
+    """
+    versions: int | None = None
+    """The number of versions since the last analysis."""
+
+
 class HistoryPolicy(_Policy, frozen=True, kw_only=True):
     """Earlier versions stay readable while they are among the last `versions`, or were current in the last `seconds`.
 
@@ -158,6 +168,8 @@ class TableServices(_Policy, frozen=True, kw_only=True):
     """When a partition is done."""
     metastore: MetastorePolicy | None = None
     """The Hive table to which partitions are reported."""
+    analysis: AnalysisPolicy | msgspec.UnsetType | None = msgspec.UNSET
+    """When the distinct values of columns are counted; never, if it is left out."""
 
 
 class UpdateTableServices(TableServices, frozen=True, kw_only=True):

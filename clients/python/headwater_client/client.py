@@ -207,6 +207,7 @@ class Headwater:
     compact = blocking(WriteCalls.compact)
     clean = blocking(WriteCalls.clean)
     cluster = blocking(WriteCalls.cluster)
+    analyze = blocking(WriteCalls.analyze)
 
     # Transactions
     transact = blocking(TransactionCalls.transact)

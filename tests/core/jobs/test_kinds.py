@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from app.core.jobs.kinds.analysis import AnalysisTask
 from app.core.jobs.kinds.clean import CleanTask
 from app.core.jobs.kinds.declared import (
     KINDS,
@@ -44,6 +45,7 @@ def write(**more: object) -> WriteRequest:
         (CompactionTask(), JobKind.COMPACTION, Action.COMPACTION),
         (ClusteringTask(columns=("a",)), JobKind.CLUSTERING, Action.CLUSTERING),
         (CleanTask(), JobKind.CLEAN, Action.CLEAN),
+        (AnalysisTask(), JobKind.ANALYSIS, None),
         (SavepointTask(name="a"), JobKind.SAVEPOINT, Action.SAVEPOINT),
         (TagTask(name="a"), JobKind.TAG, Action.TAG),
         (VerifyTask(), JobKind.VERIFICATION, None),
@@ -70,6 +72,7 @@ def test_stored_name_of_each_task_is_that_of_its_kind() -> None:
 def test_only_tasks_that_change_files_are_exclusive() -> None:
     assert CompactionTask().exclusive
     assert CleanTask().exclusive
+    assert not AnalysisTask().exclusive
     assert not VerifyTask().exclusive
     assert not TagTask(name="a").exclusive
 

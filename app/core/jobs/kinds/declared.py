@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
+from app.core.jobs.kinds.analysis import ANALYSIS, AnalysisTask
 from app.core.jobs.kinds.clean import CLEAN, CleanTask
 from app.core.jobs.kinds.comparison import COMPARISON, ComparisonTask
 from app.core.jobs.kinds.export import EXPORT, ExportTask
@@ -16,7 +17,7 @@ from app.core.jobs.kinds.verification import VERIFICATION, VerifyTask
 from app.core.jobs.kinds.write import REFRESH, RESTORE, ROLLBACK, SOURCE_ROUND, WRITE, WriteRequest
 from app.kernel.format.instant import Action
 
-TableServiceTask: TypeAlias = CompactionTask | ClusteringTask | CleanTask
+TableServiceTask: TypeAlias = CompactionTask | ClusteringTask | AnalysisTask | CleanTask
 AnyTask: TypeAlias = (
     ExportTask | VerifyTask | TableServiceTask | SavepointTask | TagTask | ReadTask | ComparisonTask
 )
@@ -28,6 +29,7 @@ TASKS: Final[tuple[JobDeclaration[Any, Any], ...]] = (
     VERIFICATION,
     COMPACTION,
     CLUSTERING,
+    ANALYSIS,
     CLEAN,
     SAVEPOINT,
     TAG,

@@ -25,6 +25,7 @@ class JobKind(str, Enum):
     VERIFICATION = "verify"
     CLUSTERING = "clustering"
     CLEAN = "clean"
+    ANALYSIS = "analysis"
     SAVEPOINT = "savepoint"
     TAG = "tag"
     READ = "read"

@@ -9,7 +9,7 @@ from typing import Final
 from app.kernel.format.clustering import column_faults
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.definition.hive_table import HIVE_NAME, hive_columns
-from app.kernel.format.policies import TableServices
+from app.kernel.format.policies import AnalysisPolicy, TableServices
 
 VERSIONS_MAX: Final = 2**63 - 1
 SECONDS_MAX: Final = 2**31 - 1
@@ -113,6 +113,16 @@ def _clustering_rule(services: TableServices, dataset: DatasetDefinition) -> Ite
         yield "/clustering/unclustered_bytes", "expected 1 or more"
 
 
+def _analysis_rule(services: TableServices, _dataset: DatasetDefinition) -> Iterator[Fault]:
+    policy = services.analysis
+    if not isinstance(policy, AnalysisPolicy):
+        return
+    if policy.changed_ratio is not None and not 0 < policy.changed_ratio < math.inf:
+        yield "/analysis/changed_ratio", "expected a number above 0, or null"
+    if policy.versions is not None and not 1 <= policy.versions <= VERSIONS_MAX:
+        yield "/analysis/versions", f"expected 1–{VERSIONS_MAX}, or null"
+
+
 def _history_rule(services: TableServices, _dataset: DatasetDefinition) -> Iterator[Fault]:
     policy = services.history
     if policy is None:
@@ -134,6 +144,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _compaction_rule,
     _changelog_rule,
     _clustering_rule,
+    _analysis_rule,
     _history_rule,
     _timeline_rule,
     _tag_rule,

@@ -23,7 +23,7 @@ class FileStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds and nulls of a column in all base files, deleted rows included."""
+    """Bounds and nulls of a column in all base files, deleted rows included; and its distinct values."""
 
     name: str
     """Its name."""
@@ -33,6 +33,10 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The greatest value, as JSON; null where not known of each file."""
     null_count: int | None
     """How many nulls there are; null where not known of each file."""
+    distinct_count: int | None = None
+    """An estimate of the number of distinct values that readers saw at `analyzed_version`; nulls are no value."""
+    analyzed_version: int | None = None
+    """The version at which the values were counted; null if the column has not been analyzed."""
 
 
 class _Bound:

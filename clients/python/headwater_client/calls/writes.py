@@ -1,4 +1,4 @@
-"""Writes: rows in any format, deletes without rows, compaction and clustering."""
+"""Writes: rows in any format, deletes without rows, compaction, clustering and analysis."""
 
 from __future__ import annotations
 
@@ -212,6 +212,17 @@ class WriteCalls(JobCalls):
             CreateCompaction(partitions=None if partitions is None else tuple(partitions)),
             idempotency_key=made_up(idempotency_key),
             wait=wait,
+        )
+
+    async def analyze(
+        self, dataset: Dataset | str, *, idempotency_key: str | None = None, wait: float = 0
+    ) -> Job:
+        """Counts the distinct values of each column, for the statistics of the dataset; see `write` for the parameters.
+
+        The counts are estimates.
+        """
+        return await self._start(
+            f"{dataset_path(dataset)}/analyses", idempotency_key=made_up(idempotency_key), wait=wait
         )
 
     async def clean(

@@ -28,6 +28,7 @@ from headwater_client.models.consumers import (
 from headwater_client.models.datasets import (
     AddField,
     Aggregate,
+    AnalysisPolicy,
     BatchTagPolicy,
     Bucket,
     BucketFunction,
@@ -232,6 +233,7 @@ from headwater_client.models.writes import (
 __all__ = [
     "AddField",
     "Aggregate",
+    "AnalysisPolicy",
     "AuditEntry",
     "AuditPage",
     "BatchTagPolicy",

@@ -58,6 +58,16 @@ class AddField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     """The new field."""
 
 
+class AnalysisPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The table is analyzed after its first commit, and again once it reaches one of these limits; null is no limit."""
+
+    changed_ratio: float | None = 0.2
+    """The changes of the feed since the last analysis, to the rows of the table at that time; at least 1,000 changes.
+    """
+    versions: int | None = None
+    """The number of versions since the last analysis."""
+
+
 class BatchTagPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A version that has a batch of a writer is tagged `batch-` and its number, in its commit. The latest `keep` such
     tags are kept.
@@ -505,6 +515,8 @@ class TableServices(msgspec.Struct, frozen=True, kw_only=True):
     """When a partition is done."""
     metastore: MetastorePolicy | None = None
     """The Hive table to which partitions are reported."""
+    analysis: AnalysisPolicy | None = None
+    """When the distinct values of columns are counted; never, if it is left out."""
 
 
 class TagPolicy(msgspec.Struct, frozen=True, kw_only=True):

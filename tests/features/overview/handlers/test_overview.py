@@ -171,9 +171,10 @@ def test_expired_versions_are_not_listed(client: Client, visits: str, service: S
 def test_column_statistics_are_returned_on_request(client: Client, visits: str) -> None:
     assert client.get(f"{visits}/statistics").json()["columns"] == []
     found = client.get(f"{visits}/statistics", params={"columns": "who,day"}).json()["columns"]
+    never = {"distinct_count": None, "analyzed_version": None}
     assert found == [
-        {"name": "who", "minimum": "a\0b", "maximum": "w3", "null_count": 1},
-        {"name": "day", "minimum": "2026-11-20", "maximum": "2026-11-21", "null_count": 0},
+        {"name": "who", "minimum": "a\0b", "maximum": "w3", "null_count": 1, **never},
+        {"name": "day", "minimum": "2026-11-20", "maximum": "2026-11-21", "null_count": 0, **never},
     ]
     members = problem(client.get(f"{visits}/statistics", params={"columns": "wh"}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/columns"
@@ -214,7 +215,13 @@ def test_empty_table_has_empty_listings(client: Client, orders: str) -> None:
         None,
     )
     assert (found["size_bytes"]["write_amplification"], found["committed_at"]) == (None, None)
-    assert found["columns"] == [{"name": "id", "minimum": None, "maximum": None, "null_count": 0}]
+    [column] = found["columns"]
+    assert (column["name"], column["minimum"], column["maximum"], column["null_count"]) == (
+        "id",
+        None,
+        None,
+        0,
+    )
 
 
 def test_timeline_is_filtered_by_time_action_and_state(client: Client, visits: str) -> None:
