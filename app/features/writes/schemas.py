@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from app.features.writes.values import IncomingWrite, JsonRows, UploadLink, UploadReferences
+from app.features.writes.values import Body, IncomingWrite, UploadLink, UploadReferences
 from app.http.json_body import decode_json
 from app.http.openapi.openapi_components import INT64_MAX
 from app.infra.files.received_body import StoredBody
@@ -175,12 +175,12 @@ def incoming_write(
 ) -> IncomingWrite:
     """The write of an envelope. Raises InvalidRequest."""
     operation, options = _operation(new.operation), new.options()
-    source: JsonRows | UploadReferences | None = None
+    source: Body | UploadReferences | None = None
     facts: list[Any] = ["none"]
     match new.source:
         case RowsSource(rows=rows):
             text = bytes(rows)
-            source = JsonRows(text=text)
+            source = Body(content=text, format=Format.JSON_ROWS, in_envelope=True)
             facts = ["rows", hashlib.sha256(text).hexdigest()]
         case UploadSource(upload_id=upload_id, format=form, compression=compression):
             gzip = compression is Compression.GZIP

@@ -14,18 +14,14 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 
 
-class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a JSON array of row objects, as it stood in the request."""
-
-    text: bytes
-
-
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """A request body of rows, in memory or on storage."""
+    """Rows of a request, in memory or on storage."""
 
     content: bytes | StoredBody
     format: Format
     gzip: bool = False
+    in_envelope: bool = False
+    """Whether they are a member of a JSON body, with the options beside them; the body as a whole otherwise."""
 
 
 class UploadReferences(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +50,7 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: Operation
     options: WriteOptions = WriteOptions()
-    source: JsonRows | Body | UploadReferences | None
+    source: Body | UploadReferences | None
     idempotency_key: str | None = None
     request_hash: str = ""
     actor: str | None = None

@@ -17,7 +17,7 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.values import Accepted, NewJob
 from app.features.writes.repository import CreationStore
 from app.features.writes.service.accept import AcceptWrite, checked_write
-from app.features.writes.values import Body, IncomingWrite, JsonRows, NewPlace
+from app.features.writes.values import Body, IncomingWrite, NewPlace
 from app.infra.errors import Unavailable
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, ColumnSample, SampleTooLarge, sample_columns
 from app.infra.files.ports import ObjectStorage
@@ -29,7 +29,6 @@ from app.kernel.format.definition.new_dataset import CreateDataset, CreateWithRo
 from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.errors import FieldError, HeadwaterError, InvalidDataset, InvalidRequest
 from app.kernel.format.operation import Operation
-from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import Nulls
 
 _COPY_BYTES: Final = 1024 * 1024
@@ -128,7 +127,10 @@ class AcceptNewDataset:
         dataset = Dataset(
             id=place.dataset_id,
             tenant_id=place.tenant_id,
-            definition=_definition(create.named(place.name, schema), raw=isinstance(incoming.source, Body)),
+            definition=_definition(
+                create.named(place.name, schema),
+                raw=isinstance(incoming.source, Body) and not incoming.source.in_envelope,
+            ),
             version=0,
             next_offset=0,
             created_at=datetime.now(UTC),
@@ -141,8 +143,6 @@ class AcceptNewDataset:
         op_columns = ("op",) if incoming.operation is Operation.CHANGELOG else ()
         try:
             match incoming.source:
-                case JsonRows(text=text):
-                    return sample_columns(Format.JSON_ROWS, BytesIO(text), len(text), op_columns=op_columns)
                 case Body(content=bytes() as content, format=form, gzip=gzip):
                     return sample_columns(
                         form, BytesIO(content), len(content), gzip=gzip, op_columns=op_columns

@@ -16,7 +16,7 @@ from app.features.writes.explanation import BucketRule, ExplainedFile, Explained
 from app.features.writes.service.accept import checked_write
 from app.features.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
 from app.features.writes.service.touched_files import touched_files
-from app.features.writes.values import IncomingWrite, JsonRows
+from app.features.writes.values import Body, IncomingWrite
 from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
@@ -93,7 +93,7 @@ class ExplainWrite:
         match incoming.source:
             case None:
                 rows = definition.schema.to_arrow().empty_table()
-            case JsonRows(text=text):
+            case Body(content=bytes() as text, in_envelope=True):
                 bad_records = (
                     BadRecords(write=_discard) if incoming.options.on_error is OnError.QUARANTINE else None
                 )

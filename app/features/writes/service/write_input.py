@@ -14,7 +14,7 @@ from app.core.catalog.values import Dataset, Upload
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import NewJob
 from app.features.writes.errors import UploadIncomplete
-from app.features.writes.values import Body, IncomingWrite, JsonRows, UploadReferences
+from app.features.writes.values import Body, IncomingWrite, UploadReferences
 from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore
@@ -73,12 +73,13 @@ class WriteInputs:
             schema_id=dataset.definition.schema.id,
             by_value=matches_equal_rows(incoming.operation, dataset.definition),
         )
+        schema = input_schema(incoming.operation, dataset.definition)
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
         with self.quarantine.sink(f"{quarantine_prefix(prefix, job_id, 0)}.parquet") as sink:
             bad_records = (
                 BadRecords(write=sink.write) if incoming.options.on_error is OnError.QUARANTINE else None
             )
-            rows = self._rows(dataset, incoming, job_id, bad_records)
+            rows = self._rows(dataset, incoming, schema, job_id, bad_records)
             if bad_records is not None:
                 bad_records.close()
         if isinstance(rows, RawInput):
@@ -90,10 +91,14 @@ class WriteInputs:
         )
 
     def _rows(
-        self, dataset: Dataset, incoming: IncomingWrite, job_id: str, bad_records: BadRecords | None
+        self,
+        dataset: Dataset,
+        incoming: IncomingWrite,
+        schema: Schema,
+        job_id: str,
+        bad_records: BadRecords | None,
     ) -> RawInput | pa.Table | None:
         """The rows of a small text, where the others are to be read from, or None for a write without rows."""
-        schema = input_schema(incoming.operation, dataset.definition)
         match incoming.source:
             case UploadReferences(upload_ids=upload_ids, format=form, gzip=gzip):
                 return self._uploaded(dataset, upload_ids, form, gzip)
@@ -101,13 +106,9 @@ class WriteInputs:
                 content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
             ):
                 return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
-            case JsonRows(text=text) if incoming.options.merge_schema:
-                # Workers infer the schema from all values before they decode the first.
-                return self._store(dataset, text, Format.JSON_ROWS, False, job_id)
             case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
+                # Workers infer the schema from all values before they decode the first.
                 return self._store(dataset, content, form, gzip, job_id)
-            case JsonRows(text=text):
-                return decode_json_rows(text, schema, bad_records=bad_records, limits=self.limits)
             case Body(content=bytes() as content, format=form, gzip=gzip):
                 rows = self._decode_small(content, form, gzip, schema, bad_records)
                 return self._store(dataset, content, form, gzip, job_id) if rows is None else rows

@@ -15,7 +15,7 @@ from app.core.timeline.values import Winner
 from app.features.reads.service.rows import ReadTable, RowQuery
 from app.features.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
 from app.features.writes.service.explain import ROWS_MAX, ExplainWrite
-from app.features.writes.values import Body, IncomingWrite, JsonRows
+from app.features.writes.values import Body, IncomingWrite
 from app.infra.files.lookups.key_search import KeySearch
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
@@ -98,7 +98,11 @@ def explain(versioned: VersionedTable) -> ExplainWrite:
 def explained(
     versioned: VersionedTable, operation: Operation, options: WriteOptions, rows: Sequence[Row]
 ) -> WriteExplanation:
-    source = None if options.where else JsonRows(text=json.dumps(rows).encode())
+    source = (
+        None
+        if options.where
+        else Body(content=json.dumps(rows).encode(), format=Format.JSON_ROWS, in_envelope=True)
+    )
     incoming = IncomingWrite(operation=operation, options=options, source=source)
     return explain(versioned).write(versioned.dataset, incoming)
 
