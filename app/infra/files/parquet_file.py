@@ -349,13 +349,13 @@ def read_row_group(parquet: pq.ParquetFile, number: int, schema: pa.Schema) -> p
 
 def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
     """The columns to read, and those of them to read as dictionaries."""
-    fields_by_source = [
+    source_fields = [
         (name, field)
         for name, field in zip(sources(parquet.schema_arrow, schema), schema, strict=True)
         if name is not None
     ]
-    names = tuple(dict.fromkeys(name for name, _ in fields_by_source))
-    return names, tuple(name for name, field in fields_by_source if pa.types.is_dictionary(field.type))
+    names = tuple(dict.fromkeys(name for name, _ in source_fields))
+    return names, tuple(name for name, field in source_fields if pa.types.is_dictionary(field.type))
 
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:

@@ -64,10 +64,10 @@ class RangeReader:
             # `consume` alone would wait for a whole batch.
             first = consumer.poll(_POLL_SECONDS)
             batch = [] if first is None else [first, *consumer.consume(_BATCH_MESSAGES, 0)]
-            for reply in batch:
-                if reply.error() is not None:
-                    self._end_of_partition(reply)
-                elif (message := self._in_range(consumer, reply)) is not None:
+            for record in batch:
+                if record.error() is not None:
+                    self._end_of_partition(record)
+                elif (message := self._in_range(consumer, record)) is not None:
                     has_read = True
                     yield message
             if time.monotonic() > deadline:
