@@ -1,4 +1,4 @@
-"""The receiver of a webhook with a URL: messages are posted to it, signed, in any order of attempts."""
+"""The receiver of a webhook with a URL: signed messages are posted to it."""
 
 from __future__ import annotations
 
