@@ -15,12 +15,12 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import FeedBounds, StartingPosition, resolve_position
 from app.core.changes.repository import ChangelogStore
+from app.core.changes.service.page_budget import PageBudget
 from app.core.changes.values import ChangePage, DeliveryFormat
 from app.core.timeline.errors import OffsetExpired
 from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.change_positions import (
     changes_since,
-    count_since,
     end_of,
     offset_at,
     op_is,
@@ -115,17 +115,17 @@ class ReadChanges:
         # One change more than the limit shows whether the last one is a -C whose +C follows.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
         selection = self.selection(dataset, query, segments)
-        found = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
+        page = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
         return ChangePage(
-            events=in_form(found.changes, query.form, dataset.definition.name),
+            events=in_form(page.changes, query.form, dataset.definition.name),
             schema_id=selection.schema.id,
             form=query.form,
-            next_since=found.position,
-            pending=bounds.next_offset - found.position,
+            next_since=page.position,
+            pending=bounds.next_offset - page.position,
             earliest=bounds.earliest,
-            complete=query.until is not None and found.position + found.splits_end >= query.until,
+            complete=query.until is not None and page.position + page.splits_end >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
-            watermark=self._watermark(dataset, found.position),
+            watermark=self._watermark(dataset, page.position),
         )
 
     def _watermark(self, dataset: Dataset, position: int) -> datetime | None:
@@ -175,59 +175,51 @@ class ReadChanges:
         segments: Sequence[ChangelogSegment],
         among: range,
         earliest: int,
-    ) -> _FoundChanges:
-        """Collects the changes of a page. `among`: the offsets to scan; `segments`: the files of the first step."""
+    ) -> _PageChanges:
+        """The changes of a page. `among`: the offsets to scan; `segments`: the files of the first step."""
         scan = ChangelogScan(reader=self.reader, selection=selection)
+        budget = PageBudget(
+            changes=query.limit,
+            size_bytes=self.bytes_max,
+            files=PAGE_FILES_MAX,
+            cost=SCANNED_CHANGES_MAX if selection.selects else None,
+        )
         parts = [selection.changes_schema().empty_table()]
         # At a position between a -C and its +C, the -C may be selected by the filter, or be part of the joined event.
         first = max(earliest, among.start - selection.selects)
         lower = max(earliest, among.start - (selection.selects or query.form.joins_pairs))
-        position, room, scanned, run = among.start, query.limit, 0, None
-        room_bytes, room_files = self.bytes_max, PAGE_FILES_MAX
-        for run, last, skipped in self._pieces(dataset, selection, segments, among, query.limit + 1):
-            if skipped:
-                position = first = last
-                scanned += _SKIPPED_FILE * len(run.segments)
-                if scanned >= SCANNED_CHANGES_MAX:
-                    break
-                continue
-            upper = among.stop if selection.selects else last
-            full = False
-            while not full:
-                part = scan.find(
-                    run,
-                    max(first, run.first_offset),
-                    last,
-                    lower=lower,
-                    upper=upper,
-                    bytes_max=room_bytes,
-                )
-                parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
-                position = first = max(part.end, end_of(part.changes))
-                room -= count_since(parts[-1], among.start)
-                # Columns without rows have some bytes too.
-                room_bytes -= parts[-1].nbytes if parts[-1].num_rows else 0
-                scanned += part.cost
-                full = room <= 0 or room_bytes <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX)
-                if position >= last:
-                    break
-            room_files -= run.files
-            if full or room_files <= 0:
+        position, run = among.start, None
+        for piece in self._pieces(dataset, selection, segments, among, query.limit + 1):
+            run = piece.run
+            if piece.ruled_out:
+                position = first = piece.end
+                budget.take_cost(_SKIPPED_FILE * len(run.segments))
+            else:
+                upper = among.stop if selection.selects else piece.end
+                while position < piece.end and not budget.spent:
+                    part = scan.find(
+                        run,
+                        max(first, run.first_offset),
+                        piece.end,
+                        lower=lower,
+                        upper=upper,
+                        bytes_max=budget.size_bytes,
+                    )
+                    parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
+                    position = first = max(part.end, end_of(part.changes))
+                    budget.take_changes(parts[-1], among.start)
+                    budget.take_cost(part.cost)
+                budget.files -= run.files
+            if budget.spent:
                 break
         changes = pa.concat_tables(parts)
-        fits = rows_within(changes, self.bytes_max, with_names=True)
-        kept = _page_end(changes, min(changes.num_rows + min(room, 0), fits))
-        if kept < changes.num_rows:
-            return _FoundChanges(changes=changes.slice(0, kept), position=offset_at(changes, kept))
-        if run is None or not (selection.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
-            return _FoundChanges(changes=changes, position=position)
-        if not scan.splits_pair(run, position):
-            return _FoundChanges(changes=changes, position=position)
-        position -= 1
-        kept -= end_of(changes) > position
-        return _FoundChanges(
-            changes=changes.slice(0, kept), position=position, splits_end=position + 1 == among.stop
-        )
+        fits = min(budget.fitting(changes), rows_within(changes, self.bytes_max, with_names=True))
+        count = _page_end(changes, fits)
+        if count < changes.num_rows:
+            return _PageChanges(changes=changes.slice(0, count), position=offset_at(changes, count))
+        if run is None:
+            return _PageChanges(changes=changes, position=position)
+        return _with_whole_pairs(scan, run, changes, position, among.stop)
 
     def _pieces(
         self,
@@ -236,18 +228,18 @@ class ReadChanges:
         segments: Sequence[ChangelogSegment],
         among: range,
         step: int,
-    ) -> Iterator[tuple[ChangelogRun, int, bool]]:
-        """The runs that hold the offsets, each with the offset to scan up to, and whether it can be skipped.
+    ) -> Iterator[_Piece]:
+        """The runs that hold the offsets.
 
         They end before files with a schema that is later than the one of `selection`.
         """
         position = among.start
         while segments and not _outdated(selection.definition, segments):
             stop = min(position + step, among.stop)
-            for skipped, alike in groupby(segments, lambda segment: selection.rules_out(segment.file)):
+            for ruled_out, alike in groupby(segments, lambda segment: selection.rules_out(segment.file)):
                 for run in runs_of(alike):
-                    position = min(among.stop if skipped else stop, run.end_offset)
-                    yield run, position, skipped
+                    position = min(among.stop if ruled_out else stop, run.end_offset)
+                    yield _Piece(run=run, end=position, ruled_out=ruled_out)
             files = len({segment.file.path for segment in segments})
             if files <= _STEP_FILES and len(segments) <= _STEP_SEGMENTS:
                 step = min(4 * step, _STEP_CHANGES_MAX)
@@ -255,7 +247,16 @@ class ReadChanges:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _FoundChanges:
+class _Piece:
+    """A run, with the offset to scan up to. `ruled_out`: none of its changes is selected, so it is not scanned."""
+
+    run: ChangelogRun
+    end: int
+    ruled_out: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PageChanges:
     """The changes of a page, and the position after the last scanned change.
 
     `splits_end`: whether the position is one before the end of the offsets to scan, because that end splits a pair.
@@ -266,10 +267,31 @@ class _FoundChanges:
     splits_end: bool = False
 
 
+def _with_whole_pairs(
+    scan: ChangelogScan, run: ChangelogRun, changes: pa.Table, position: int, stop: int
+) -> _PageChanges:
+    """The changes before a position in the run; those before the -C if the position splits a pair.
+
+    `stop`: the end of the offsets to scan.
+    """
+    last = changes.num_rows - 1
+    # A filter may have left the -C out.
+    may_split = scan.selection.selects or op_is(changes, last, Op.CORRECT_FROM)
+    if not may_split or not scan.splits_pair(run, position):
+        return _PageChanges(changes=changes, position=position)
+    pair_start = position - 1
+    has_start = end_of(changes) > pair_start
+    return _PageChanges(
+        changes=changes.slice(0, changes.num_rows - has_start),
+        position=pair_start,
+        splits_end=position == stop,
+    )
+
+
 def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment]) -> bool:
     return any(segment.file.schema_id > definition.schema.id for segment in segments)
 
 
-def _page_end(changes: pa.Table, kept: int) -> int:
-    """The number of changes of a page with room for `kept`: one more where a -C would lose its +C."""
-    return kept + opens_pair(changes, kept - 1)
+def _page_end(changes: pa.Table, count: int) -> int:
+    """The number of changes of a page with room for `count`: one more where a -C would lose its +C."""
+    return count + opens_pair(changes, count - 1)
