@@ -9,13 +9,13 @@ import ast
 import json
 import re
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from tests.architecture.participles import participle_figures
+from tests.architecture.participles import count_names, participle_figures
 from tests.architecture.syntax import ROOT, nodes_of, tree_of
 
 CODE: Final = ("app", "workers", "clients")
@@ -433,7 +433,7 @@ def figures() -> dict[str, object]:
         "ports with one implementation and no double": len(lonely_protocols()),
         "ports whose implementation their user may import": _listed(ports),
         "modules that match on column types": f"{len(matches)}, at {sum(matches.values())} places",
-        **participle_figures(node for path in modules("app", "workers").values() for node in nodes_of(path)),
+        **participle_figures(service_names()),
         "lines of app, workers and clients": f"{lines(*CODE):,}",
         "code lines of app and workers": f"{code_lines('app', 'workers'):,}",
         "code lines of bench": f"{code_lines('bench'):,}",
@@ -443,6 +443,11 @@ def figures() -> dict[str, object]:
         "OpenAPI: operations with an example": f"{with_example} of {number}",
         "OpenAPI: lines of the document": len((ROOT / "openapi" / "openapi.json").read_text().splitlines()),
     }
+
+
+def service_names() -> Counter[str]:
+    """How often each name is bound in app and workers."""
+    return count_names(node for path in modules("app", "workers").values() for node in nodes_of(path))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -55,9 +55,13 @@ def _last_word(name: str) -> str:
     return "" if name.isupper() else name.strip("_").split("_")[-1].lower()
 
 
-def participle_figures(nodes: Iterable[ast.AST]) -> dict[str, str]:
+def count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """How often each name is bound, `self` and `cls` apart."""
+    return Counter(name for name in bound_names(nodes) if name not in ("self", "cls"))
+
+
+def participle_figures(counts: Counter[str]) -> dict[str, str]:
     """The shares of all bound names in per cent, and the most frequent participles with their counts."""
-    counts = Counter(name for name in bound_names(nodes) if name not in ("self", "cls"))
     participles = Counter({name: count for name, count in counts.items() if is_participle(name)})
     irregular = sum(count for name, count in participles.items() if is_irregular(name))
 

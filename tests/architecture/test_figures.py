@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.architecture import figures
-from tests.architecture.participles import bound_names, is_participle, participle_figures
+from tests.architecture.participles import (
+    bound_names,
+    count_names,
+    is_irregular,
+    is_participle,
+    participle_figures,
+)
 
 EVERY_BINDING = """
 assigned = 1
@@ -66,11 +74,19 @@ def test_nouns_and_constants_are_no_participles(name: str) -> None:
 
 def test_shares_are_of_all_bound_names() -> None:
     nodes = ast.walk(ast.parse("found = 1\nfound = 2\nstored = 3\nrows = 4"))
-    assert list(participle_figures(nodes).values()) == [
+    assert list(participle_figures(count_names(nodes)).values()) == [
         "75.0 % (3 of 4)",
         "50.0 % (2 of 4)",
         "found 2, stored 1",
     ]
+
+
+@pytest.mark.parametrize(("matches", "most"), [(is_participle, 0.01), (is_irregular, 0.003)])
+def test_names_of_values_are_nouns(matches: Callable[[str], bool], most: float) -> None:
+    """Some participles are terms of the field, such as the members of a report that count added and removed files."""
+    counts = figures.service_names()
+    participles = Counter({name: count for name, count in counts.items() if matches(name)})
+    assert participles.total() <= most * counts.total(), participles.most_common(20)
 
 
 def test_code_lines_exclude_blank_lines_comments_and_docstrings(tmp_path: Path) -> None:
