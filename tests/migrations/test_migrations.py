@@ -31,7 +31,7 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import JobQueue, JobState
 from app.core.timeline.values import Published
-from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
+from app.features.retention.repository.expired_rows import ExpiredSubjectStore
 from app.infra.db.session import Database
 from app.process.features import stores_on
 from app.process.tables import metadata
@@ -261,8 +261,8 @@ def test_subjects_of_earlier_versions_count_as_seen_at_the_upgrade(postgres: Tes
         initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
         database = Database(postgres.application_url(name))
         store = ExpiredSubjectStore(database)
-        assert store.expire(TENANT, None, keep_seconds=3_600, limit=9).deleted == 0
-        assert store.expire(TENANT, None, keep_seconds=0, limit=9).deleted == 1
+        assert store.expire(TENANT, None, keep_seconds=3_600, limit=9).subject_count == 0
+        assert store.expire(TENANT, None, keep_seconds=0, limit=9).subject_count == 1
         database.close()
 
 

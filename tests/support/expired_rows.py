@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from app.access.audit.repository import AuditStore
-from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
-from app.features.retention.repository.expired_jobs import ExpiredJobStore
-from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
+from app.features.retention.repository.expired_rows import (
+    DeletedDatasetStore,
+    ExpiredJobStore,
+    ExpiredSubjectStore,
+)
 from app.features.retention.service.expired_rows import ExpireRows
 from app.infra.db.session import Database
 from app.infra.files.ports import ObjectStorage

@@ -16,14 +16,15 @@ from app.core.platform import Platform
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.features.maintenance.compose import table_service_requests
-from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.ending_tenants import EndingTenantStore
-from app.features.retention.repository.expired_jobs import ExpiredJobStore
-from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
+from app.features.retention.repository.expired_rows import (
+    DeletedDatasetStore,
+    ExpiredJobStore,
+    ExpiredSubjectStore,
+)
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.repository.history import HistoryStore
-from app.features.retention.repository.referenced_files import ReferencedFileStore
-from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.repository.references import ReferencedFileStore, ReferenceStore
 from app.features.retention.repository.stored_bytes import StoredBytesStore
 from app.features.retention.service.check_files import CheckFiles
 from app.features.retention.service.end_tenants import EndTenants

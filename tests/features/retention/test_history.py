@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.retention.bounds import beginning_of
+from app.features.retention.values import beginning_of
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.policy_rules import service_faults
 from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy

@@ -16,8 +16,13 @@ from app.core.jobs.values import JobQueue, JobState
 from app.core.timeline.repository.archives import count_archivable
 from app.core.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
 from app.core.timeline.tables import commits, files, named_versions, read_leases
-from app.features.retention.bounds import beginning_of
-from app.features.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryExpiry, HistoryStart
+from app.features.retention.values import (
+    ARCHIVED_MIN,
+    ExpiredFiles,
+    HistoryExpiry,
+    HistoryStart,
+    beginning_of,
+)
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.features.retention.repository.referenced_files import ReferencedFileStore
+from app.features.retention.repository.references import ReferencedFileStore
 from app.features.retention.values import FileReport, ReferencedFile
 from app.infra.files.checksums import verify
 from app.infra.files.errors import CorruptFile

@@ -9,9 +9,13 @@ from typing import Final
 
 from app.access.audit.repository import AuditStore
 from app.access.tenants.repository.credentials import SEEN_SECONDS
-from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
-from app.features.retention.repository.expired_jobs import ExpiredJobStore, JobCursor
-from app.features.retention.repository.expired_subjects import ExpiredSubjectStore, SubjectCursor
+from app.features.retention.repository.expired_rows import (
+    DeletedDatasetStore,
+    ExpiredJobStore,
+    ExpiredSubjectStore,
+    JobCursor,
+    SubjectCursor,
+)
 from app.infra.files.ports import ObjectStorage
 from app.kernel.format.paths import dataset_prefix
 

@@ -22,7 +22,7 @@ from app.access.tenants.values import (
     TokenClaims,
     TokenIdentity,
 )
-from app.features.retention.repository.expired_subjects import (
+from app.features.retention.repository.expired_rows import (
     ExpiredSubjects,
     ExpiredSubjectStore,
     SubjectCursor,
@@ -112,7 +112,7 @@ def test_subject_expires_once_it_was_not_seen_for_long_and_nothing_refers_to_it(
 
     first = expire(None)
     second = expire(first.last)
-    assert (first.deleted + second.deleted, second.last) == (1, None)
+    assert (first.subject_count + second.subject_count, second.last) == (1, None)
     assert names(stores, tenant_id) == subjects.keys() - {"gone"}
     assert "gone" in names(stores, other)
     assert admitted(stores, tenant_id, "gone") == subjects["gone"]

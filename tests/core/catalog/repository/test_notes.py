@@ -11,7 +11,7 @@ from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.notes import has_label
 from app.core.catalog.tables import dataset_labels, datasets
 from app.core.catalog.values import Dataset
-from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.features.retention.repository.expired_rows import DeletedDatasetStore
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import with_settings
 from app.kernel.format.definition.schema_change import UpdateDataset

@@ -18,7 +18,7 @@ from app.core.jobs.kinds.comparison import ComparisonTask
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import idempotency, instants, jobs, outbox, transactions, writer_batches
 from app.core.jobs.values import JobFilter, NewJob
-from app.features.retention.repository.expired_jobs import ExpiredJobStore
+from app.features.retention.repository.expired_rows import ExpiredJobStore
 from app.features.retention.service.expired_rows import ExpireRows
 from app.features.transactions.values import NewTransaction
 from app.infra.db.columns import metadata
