@@ -52,7 +52,9 @@ class RetentionStore:
     def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
         """Moves the beginning of a feed as far as possible; returns the number of changes that were cut.
 
-        `follower_lag_seconds`: how far behind followers without a limit of their own may be.
+        It cuts whole commits that are older than the feed's retention or beyond its number of changes, and none that a
+        consumer within its maximum lag has still to read. `follower_lag_seconds`: the maximum lag of followers that
+        have none of their own.
         """
         with self._database.tenant(tenant_id) as connection:
             # Usually there is nothing to cut. That is checked without a lock.

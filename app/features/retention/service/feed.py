@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.access.audit.values import UNAUTHENTICATED
+from app.features.retention.repository.feed import RetentionStore
+from app.features.retention.service.expired_rows import ExpireRows
 
 _log = logging.getLogger(__name__)
 # Removed in one transaction.
 _FILES: Final = 1_000
 _KEYS: Final = 1_000
-
-
-class FeedRetention(Protocol):
-    """The beginnings of the feeds of all tenants."""
-
-    def tenants(self) -> Sequence[str]: ...
-
-    def datasets(self, tenant_id: str) -> Sequence[str]:
-        """Ids of the live datasets whose feeds have a retention, or had one."""
-        ...
-
-    def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
-        """Moves the beginning of a feed forward as far as possible; returns how many changes were cut.
-
-        It cuts whole commits that are older than the feed's retention or beyond its number of changes, and none that a
-        consumer within its maximum lag has still to read. `follower_lag_seconds`: the maximum lag of followers that
-        have none of their own.
-        """
-        ...
-
-    def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
-        """Removes up to `limit` segments of files before the beginning of the feed; returns their number."""
-        ...
 
 
 class ExpiringKeys(Protocol):
@@ -46,14 +24,6 @@ class ExpiringKeys(Protocol):
         ...
 
 
-class ExpiringRows(Protocol):
-    """Rows of ended jobs, of deleted datasets and of the audit."""
-
-    def run(self, tenant_id: str) -> int:
-        """Deletes some that have expired; returns their number."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retain:
     """Cuts all feeds that have a retention, and removes idempotency keys and rows that have expired.
@@ -61,9 +31,9 @@ class Retain:
     Several processes may do so at the same time.
     """
 
-    feeds: FeedRetention
+    feeds: RetentionStore
     keys: ExpiringKeys
-    rows: ExpiringRows
+    rows: ExpireRows
     follower_lag_seconds: float
 
     def run(self) -> int:
