@@ -265,7 +265,9 @@ class Settings:
     attempts_max: Annotated[int, _whole_number(1)] = 5
     """The number of claims of a job before it fails permanently."""
     job_seconds_max: Annotated[float, _seconds] = 3600.0
-    """The time after which an attempt at a refresh, restore, read, export, verification or comparison fails."""
+    """The time after which an attempt at a refresh, restore, read, export, verification, comparison or analysis
+    fails.
+    """
     write_seconds_max: Annotated[float, _seconds] = 3600.0
     """The time after which an attempt at a group of writes is stopped. A write that runs alone then fails."""
 

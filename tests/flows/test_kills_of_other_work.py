@@ -1,4 +1,6 @@
-"""`kill -9` of a worker in a restore, a refresh, a clustering or a read job: it happens once, and nothing is stuck."""
+"""`kill -9` of a worker in a restore, a refresh, a clustering, an analysis or a read job: it happens once, and nothing
+is stuck.
+"""
 
 from __future__ import annotations
 
@@ -126,6 +128,24 @@ def test_clustering_with_a_killed_worker_happens_once(deployment: Deployment, ta
     assert (job["committed_version"], job["attempts"]) == (3, 2)
     check_nothing_is_left(deployment, table, rows)
     assert table.changes() == changes
+
+
+@LONG
+def test_analysis_with_a_killed_worker_counts_again(deployment: Deployment, table: Table) -> None:
+    rows = in_order(table.sound())
+    job_id = start(table, "analyses")
+    with deployment.gates.at_success(job_id) as gate:
+        session = deployment.arrival(gate)[0]
+        kill(deployment, session)
+        # The server would notice only once it has the lock that it waits for.
+        deployment.gates.cut_off(session)
+    job = table.succeeded(job_id)
+    assert (job["attempts"], job["result"]) == (2, {"version": 2, "rows": 1_500, "columns": 2})
+    found = table.client.get(f"{table.path}/statistics", params={"columns": "id,note"}).json()
+    assert [each["analyzed_version"] for each in found["columns"]] == [2, 2]
+    assert abs(found["columns"][0]["distinct_count"] - 1_500) <= 75
+    assert found["columns"][1]["distinct_count"] == 2
+    check_nothing_is_left(deployment, table, rows)
 
 
 @LONG
