@@ -61,7 +61,7 @@ def staged(rows: int, path: str = "s", batches: Sequence[StagedBatch] = ()) -> S
 
 def written(job: Job, rows: int = 1, **more: Any) -> StagedInput:
     """The input of a write of this number of rows."""
-    return StagedInput(job=job, staged=(staged(rows, f"{job.id}.arrow"),), **more)
+    return StagedInput(job=job, files=(staged(rows, f"{job.id}.arrow"),), **more)
 
 
 def claimed(*jobs: Job, dataset_id: str = "d") -> Claimed:

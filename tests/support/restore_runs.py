@@ -57,7 +57,7 @@ class Restorer:
     def run(self, earlier: RestoreTarget) -> NewCommit:
         """Takes the table back; the past notes the version that it makes."""
         made = self.stage(earlier)
-        assert made.restored is not None
+        assert made.restored_version is not None
         attempt = f"20260102030405000000-{next(_attempts):06x}-9-0"
         decoded = Decoded(dataset_id="d", inputs=(made,))
         planned = PlanWrites(catalog=self, timeline=self.versioned).run("t", decoded, attempt)
@@ -68,7 +68,7 @@ class Restorer:
         before = self.versioned.table.version
         self.versioned.table.publish(commit.messages)
         if self.versioned.table.version > before:
-            self.versioned.note(self.versioned.rows[made.restored.result["to_version"]])
+            self.versioned.note(self.versioned.rows[made.restored_version.result["to_version"]])
         return commit
 
     def to(self, version: int) -> NewCommit:

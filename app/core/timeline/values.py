@@ -17,12 +17,12 @@ from app.kernel.format.quarantine import QuarantineFile
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a commit for one of its jobs. `quarantined`: its bad records. `result`: the result of the job."""
+    """The outcome of a commit for one of its jobs. `quarantine_files`: its bad records. `result`: that of the job."""
 
     claim: Claim
     instant_id: str
     counts: RowCounts
-    quarantined: tuple[QuarantineFile, ...] = ()
+    quarantine_files: tuple[QuarantineFile, ...] = ()
     result: dict[str, Any] | None = None
 
 
@@ -106,9 +106,9 @@ class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fenced(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing was published: only `held` of the claims are still valid."""
+    """Nothing was published: only the claims of the jobs `valid_ids` are still valid."""
 
-    held: frozenset[str]
+    valid_ids: frozenset[str]
 
 
 class Overtaken(msgspec.Struct, frozen=True, kw_only=True):

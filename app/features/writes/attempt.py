@@ -82,7 +82,7 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def restored(self) -> RestoredVersion | None:
         """The version that a restore goes back to; None for other writes. A restore is a group of its own."""
-        return self.inputs[0].restored
+        return self.inputs[0].restored_version
 
     @property
     def advances(self) -> tuple[Advance, ...]:
@@ -271,7 +271,7 @@ class Merged(_Input, frozen=True, kw_only=True):
         return policy.keep
 
     def _outcome(self, number: int, staged_input: StagedInput) -> JobOutcome:
-        input_rows = sum(file.rows for file in staged_input.staged)
+        input_rows = sum(file.rows for file in staged_input.files)
         counts = RowCounts(unchanged=input_rows if self.plan.noop else 0)
         task_files: list[QuarantineFile] = []
         for message in self.messages.values():
@@ -285,19 +285,19 @@ class Merged(_Input, frozen=True, kw_only=True):
             sum(file.row_count for file in task_files),
             has_scope=self.plan.scope is not None and not by_value,
         )
-        quarantine_files = (*staged_input.quarantined, *task_files)
+        quarantine_files = (*staged_input.quarantine_files, *task_files)
         return JobOutcome(
             claim=staged_input.job.claim,
             instant_id=staged_input.job.instant,
             counts=replace(counts, quarantined=sum(file.row_count for file in quarantine_files)),
-            quarantined=quarantine_files,
+            quarantine_files=quarantine_files,
             result=self._result(number, staged_input),
         )
 
     def _result(self, number: int, staged_input: StagedInput) -> dict[str, Any] | None:
         """The result of a write: that of its input, and its late rows where the dataset has a watermark."""
-        if staged_input.restored is not None:
-            return staged_input.restored.result
+        if staged_input.restored_version is not None:
+            return staged_input.restored_version.result
         lateness = [message.lateness for message in self.messages.values() if message.lateness is not None]
         if not lateness:
             return staged_input.result
@@ -362,7 +362,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def staged_paths(self) -> list[str]:
         """The files of the staged rows of its writes, which nothing reads but its tasks."""
-        files = (file for part in self.parts for staged_input in part.inputs for file in staged_input.staged)
+        files = (file for part in self.parts for staged_input in part.inputs for file in staged_input.files)
         return [file.path for file in files if file.content is None]
 
     @property
@@ -399,7 +399,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     def fenced(self, fence: Fenced) -> WriteGroup:
         """The claims of the other jobs are void. A transaction is left as a whole to the worker that claims it next."""
-        return self._retained(set() if self.together else fence.held)
+        return self._retained(set() if self.together else fence.valid_ids)
 
     def _retained(self, job_ids: Container[str]) -> WriteGroup:
         """Keeps these jobs only. Nothing that was merged stays valid, since it includes rows of the others."""
@@ -444,7 +444,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
             staged_input.job
             for part in self.parts
             for staged_input in part.inputs
-            if damaged_path is not None and damaged_path in [file.path for file in staged_input.staged]
+            if damaged_path is not None and damaged_path in [file.path for file in staged_input.files]
         ]
         if reading or not self.together:
             return reading

@@ -109,7 +109,7 @@ def replan(before: Decoded, schema_id: int = 1) -> Replan:
 
 PLAIN: Final = of_rows(1)
 EVOLVING: Final = decoded(written(write_job(), definition=EVOLVED))
-RESTORING: Final = decoded(written(write_job(operation=Operation.SNAPSHOT), restored=RESTORED))
+RESTORING: Final = decoded(written(write_job(operation=Operation.SNAPSHOT), restored_version=RESTORED))
 
 
 @pytest.mark.parametrize(
@@ -260,10 +260,10 @@ def test_rows_removed_by_a_scope_are_counted_separately() -> None:
 def test_quarantined_records_of_the_input_are_counted_with_those_of_the_merge() -> None:
     found = QuarantineFile(path="q", size_bytes=1, checksum="c", row_count=4)
     refused = QuarantineFile(path="r", size_bytes=1, checksum="c", row_count=2)
-    before = decoded(written(write_job(), 3, quarantined=(found,)))
+    before = decoded(written(write_job(), 3, quarantine_files=(found,)))
     [outcome] = merged(before, message("a", ONE, quarantined={0: (refused,)})).commit().outcomes
     assert outcome.counts == RowCounts(inserted=1, quarantined=6)
-    assert [file.path for file in outcome.quarantined] == ["q", "r"]
+    assert [file.path for file in outcome.quarantine_files] == ["q", "r"]
 
 
 def test_no_op_counts_its_rows_as_unchanged_and_leaves_the_schema() -> None:
@@ -294,7 +294,7 @@ def test_commit_moves_the_positions_that_its_input_reaches() -> None:
 
 def test_commit_of_a_restore_has_its_result() -> None:
     job = write_job(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=1))
-    commit = merged(decoded(written(job, restored=RESTORED)), message("a", ONE)).commit()
+    commit = merged(decoded(written(job, restored_version=RESTORED)), message("a", ONE)).commit()
     assert (commit.action, commit.outcomes[0].result) == (Action.RESTORE, {"to_version": 1})
 
 
@@ -437,7 +437,7 @@ def test_group_without_one_of_its_writes_begins_another_round() -> None:
     for part in (claimed(first, second), before, merged(before, message("a", ONE, ONE))):
         group = group_of(part)
         assert len({group.attempt, group.without(second).attempt}) == 2
-        assert len({group.attempt, group.fenced(Fenced(held=frozenset({first.id}))).attempt}) == 2
+        assert len({group.attempt, group.fenced(Fenced(valid_ids=frozenset({first.id}))).attempt}) == 2
 
 
 def test_failed_write_does_not_stop_later_writes_of_its_dataset() -> None:
@@ -462,8 +462,8 @@ def test_fenced_group_continues_with_the_claims_that_are_held() -> None:
     first, _, third = before.inputs
     group = group_of(merged(before, message("a", ONE, ONE, ONE)))
     held = frozenset({first.job.id, third.job.id})
-    assert group.fenced(Fenced(held=held)).parts == (decoded(first, third),)
-    assert group.fenced(Fenced(held=frozenset())).parts == ()
+    assert group.fenced(Fenced(valid_ids=held)).parts == (decoded(first, third),)
+    assert group.fenced(Fenced(valid_ids=frozenset())).parts == ()
 
 
 def test_conflict_in_one_dataset_of_a_transaction_leaves_the_others_merged() -> None:
@@ -504,7 +504,7 @@ def test_committed_group_names_the_version_of_each_dataset() -> None:
 
 def test_error_of_a_damaged_input_concerns_its_write_only() -> None:
     inputs = [written(write_job()), written(write_job())]
-    damaged = CorruptFile("damaged", path=inputs[1].staged[0].path)
+    damaged = CorruptFile("damaged", path=inputs[1].files[0].path)
     for part in (decoded(*inputs), planned(decoded(*inputs)), merged(decoded(*inputs))):
         assert group_of(part).affected(damaged) == [inputs[1].job]
     assert group_of(decoded(*inputs)).affected(CorruptFile("damaged", path="another")) == []
@@ -512,7 +512,7 @@ def test_error_of_a_damaged_input_concerns_its_write_only() -> None:
 
 def test_error_of_a_damaged_input_is_attributed_during_decoding() -> None:
     jobs = [write_job(), write_job()]
-    part = claimed(*jobs).read(replace(written(jobs[0]), staged=(staged(1, "first"),)))
+    part = claimed(*jobs).read(replace(written(jobs[0]), files=(staged(1, "first"),)))
     assert group_of(part).affected(CorruptFile("damaged", path="first")) == [jobs[0]]
 
 

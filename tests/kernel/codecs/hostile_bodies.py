@@ -222,7 +222,7 @@ def in_tasks(case: Case) -> str:
         decoded = TasksInProcess(LocalStorage(Path(folder))).decode(
             [raw], dataset(), Operation.UPSERT, prefix="staged/x", tag="x"
         )
-        return f"{sum(file.rows for file in decoded.staged)} rows"
+        return f"{sum(file.rows for file in decoded.files)} rows"
 
 
 def outcome(way: str, case: Case) -> str:

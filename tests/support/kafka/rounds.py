@@ -68,7 +68,7 @@ class Rounds:
             position |= fetched.position
             for body in fetched.bodies:
                 self.records += map(json.loads, (self.folder / body.raw.path).read_bytes().splitlines())
-            self.rejected += sum(file.row_count for file in fetched.quarantined)
+            self.rejected += sum(file.row_count for file in fetched.quarantine_files)
         self.position = position
         return plan
 

@@ -155,7 +155,7 @@ def publish_commits(
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
     held_ids = lock_held(connection, list(head_rows), claims)
     if len(held_ids) < len(claims):
-        return Fenced(held=frozenset(held_ids))
+        return Fenced(valid_ids=frozenset(held_ids))
     for commit in together:
         head = head_rows[commit.dataset_id]
         check_version(commit.dataset_id, commit.expected_version, head.version)
@@ -200,7 +200,7 @@ def _meter(connection: Connection, commit: NewCommit, publication: Published) ->
     counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
     new = [file for message in commit.messages for file in message.added if file.written_version is None]
     table_files: list[StoredFile] = [*new, *changelog_of(commit.messages)]
-    bad = [file for outcome in commit.outcomes for file in outcome.quarantined]
+    bad = [file for outcome in commit.outcomes for file in outcome.quarantine_files]
     # A data file may be a changelog file, too.
     size = sum({file.path: file.size_bytes for file in table_files}.values())
     size += sum(file.size_bytes for file in bad)
@@ -261,7 +261,7 @@ def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
     rows = [
         {"dataset_id": commit.dataset_id, "job_id": outcome.claim.job_id} | structs.asdict(file)
         for outcome in commit.outcomes
-        for file in outcome.quarantined
+        for file in outcome.quarantine_files
     ]
     if rows:
         connection.execute(insert(quarantine_files), rows)

@@ -32,7 +32,7 @@ def publish_in_slot(
     claims = [outcome.claim for outcome in commit.outcomes]
     held_ids = lock_jobs(connection, held_by(claims))
     if len(held_ids) < len(claims):
-        return Fenced(held=frozenset(held_ids))
+        return Fenced(valid_ids=frozenset(held_ids))
     # A commit that makes no version conflicts with no write.
     groups = running_groups(connection, commit.dataset_id) if makes_version(commit) else 0
     if groups:

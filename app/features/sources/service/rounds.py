@@ -160,7 +160,7 @@ class RunRounds:
                 position=source.position,
                 due_seconds=source.definition.interval_seconds,
             )
-            return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint))
+            return StagedInput(job=job, files=(), checkpoint=checkpoint, result=_result(checkpoint))
         job = _decided(job, source, dataset, plan)
         transform = source.definition.transform
         round_ = _Round(
@@ -206,8 +206,8 @@ class RunRounds:
         own = tuple(file for part in fetched_parts for file in part.quarantine_files)
         return StagedInput(
             job=round_.job,
-            staged=decoded_input.files,
-            quarantined=(*decoded_input.quarantine_files, *own),
+            files=decoded_input.files,
+            quarantine_files=(*decoded_input.quarantine_files, *own),
             definition=decoded_input.definition,
             checkpoint=checkpoint,
             result=_result(checkpoint),

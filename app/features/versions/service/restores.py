@@ -149,8 +149,8 @@ class StageEarlier:
             files = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
         return StagedInput(
             job=job,
-            staged=_numbered(files),
-            restored=RestoredVersion(
+            files=_numbered(files),
+            restored_version=RestoredVersion(
                 plan=plan,
                 read_version=dataset.version,
                 result=RESTORE.stored(RestoreResult(from_version=dataset.version, to_version=version)),

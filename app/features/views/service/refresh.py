@@ -149,7 +149,7 @@ class DeriveView:
                 ),
                 tag,
             )
-        return StagedInput(job=job, staged=files, advances=_advances(view))
+        return StagedInput(job=job, files=files, advances=_advances(view))
 
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
         """The new changes, if the view follows changes and all of them can still be read; otherwise None.

@@ -43,7 +43,7 @@ class PlanWrites:
         # A write with a scope runs by itself, so the first is the only one.
         first, dataset = basis.decoded.inputs[0], basis.dataset
         operation, options = first.job.write.operation, first.job.write.options
-        scope = scope_of(operation, options, dataset.definition, first.staged, live)
+        scope = scope_of(operation, options, dataset.definition, first.files, live)
         plan = Plan(
             dataset=dataset,
             version=basis.version,
@@ -86,7 +86,7 @@ def _tasks(
 
 def _writes(part: Decoded) -> dict[int, tuple[StagedFile, ...]]:
     """The input by the numbers of the writes in tasks."""
-    return {number: staged_input.staged for number, staged_input in enumerate(part.inputs)}
+    return {number: staged_input.files for number, staged_input in enumerate(part.inputs)}
 
 
 def _intent(job: Job) -> WriteIntent:

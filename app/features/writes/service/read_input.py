@@ -34,7 +34,7 @@ class ReadInput:
             return stager.stage(job, prefix, tag)
         raw, options = job.write.raw, job.write.options
         if raw is None:
-            return StagedInput(job=job, staged=job.write.staged, quarantined=job.write.quarantined)
+            return StagedInput(job=job, files=job.write.staged, quarantine_files=job.write.quarantined)
         bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
         decoding = self.engine.decode(
             raw.parts,
@@ -47,7 +47,7 @@ class ReadInput:
         )
         return StagedInput(
             job=job,
-            staged=decoding.files,
-            quarantined=decoding.quarantine_files,
+            files=decoding.files,
+            quarantine_files=decoding.quarantine_files,
             definition=decoding.definition,
         )

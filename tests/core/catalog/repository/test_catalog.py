@@ -121,7 +121,7 @@ def test_delete_frees_the_name_and_cancels_the_jobs(
     assert {stores.jobs.get(tenant_id, job.id).state for job in (claimed, waiting)} == {JobState.CANCELLED}
     # The commit that was under way finds its jobs gone.
     assert stores.timeline.publish_one(tenant_id, commit_of([claimed], [message()])) == Fenced(
-        held=frozenset()
+        valid_ids=frozenset()
     )
     with pytest.raises(NotFound):
         accept()

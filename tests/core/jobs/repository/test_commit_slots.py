@@ -144,7 +144,7 @@ def test_fenced_service_neither_publishes_nor_blocks_writes(
     stores.jobs.cancel(tenant_id, job.id)
     accept()
     outcome = stores.timeline.publish_in_slot(tenant_id, rewritten(job, compaction_message()), LONG)
-    assert outcome == Fenced(held=frozenset())
+    assert outcome == Fenced(valid_ids=frozenset())
     assert len(claim(MANY)) == 1
 
 

@@ -64,7 +64,7 @@ def test_worker_whose_claim_is_void_changes_nothing(
     before = stores.jobs.get(tenant_id, job.id)
     version = stores.catalog.get(tenant_id, dataset.id).version
     outcome = stores.timeline.publish(tenant_id, [commit_of([job], [message()], read_version=version)])
-    assert outcome == Fenced(held=frozenset())
+    assert outcome == Fenced(valid_ids=frozenset())
     assert not stores.jobs.fail(tenant_id, job.claim, FAULT)
     stores.jobs.release(tenant_id, [job.claim])
     progress = Progress(stage="merge")
@@ -82,7 +82,7 @@ def test_worker_with_a_superseded_claim_changes_nothing(
         [second] = claim(owner="another")
         assert second.id == first.id
         assert stores.timeline.publish(tenant_id, [commit_of([first], [message()])]) == Fenced(
-            held=frozenset()
+            valid_ids=frozenset()
         )
         assert not stores.jobs.fail(tenant_id, first.claim, FAULT)
         assert stores.jobs.get(tenant_id, first.id).state is JobState.RUNNING

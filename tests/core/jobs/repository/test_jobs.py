@@ -189,7 +189,7 @@ def test_cancel_ends_a_waiting_or_running_job_once(
             stores.jobs.cancel(tenant_id, job.id)
         assert refusal.value.facts == {"state": "cancelled"}
     assert stores.timeline.publish_one(tenant_id, commit_of([claimed_job], [message()])) == Fenced(
-        held=frozenset()
+        valid_ids=frozenset()
     )
 
 

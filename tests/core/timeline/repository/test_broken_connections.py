@@ -88,7 +88,7 @@ def test_refused_commit_is_known_before_the_connection_breaks(
     job = running()
     stores.jobs.cancel(tenant_id, job.id)
     proxy.break_next(Fault.REQUEST_LOST)
-    assert far.timeline.publish_one(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
+    assert far.timeline.publish_one(tenant_id, commit_of([job], [message()])) == Fenced(valid_ids=frozenset())
 
 
 def test_outcome_lookup_waits_for_a_running_commit(

@@ -129,7 +129,7 @@ class World:
         ]
         outcome = self.stores.timeline.publish(self.tenant_id, commits)
         if isinstance(outcome, Fenced):
-            kept = [job for job in group if job.id in outcome.held]
+            kept = [job for job in group if job.id in outcome.valid_ids]
             if kept:
                 self.groups.append((kept, versions))
         elif isinstance(outcome, Conflicted):

@@ -148,7 +148,7 @@ def test_quarantined_records_are_stored_without_changes(
     job = running()
     file = QuarantineFile(path="q/1.parquet", size_bytes=1, checksum="c", row_count=2)
     commit = commit_of([job], [], counts=[RowCounts(quarantined=2)])
-    outcome = msgspec.structs.replace(commit.outcomes[0], quarantined=(file,))
+    outcome = msgspec.structs.replace(commit.outcomes[0], quarantine_files=(file,))
     published = stores.timeline.publish_one(tenant_id, msgspec.structs.replace(commit, outcomes=(outcome,)))
     assert published == Published(version=0, first_offset=0, next_offset=0)
     assert stores.jobs.get(tenant_id, job.id).rows.quarantined == 2

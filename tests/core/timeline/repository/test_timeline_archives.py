@@ -266,7 +266,7 @@ def test_jobs_outlive_their_archived_instants(
     assert stores.jobs.get(dataset.tenant_id, job.id).committed_version == 1
     assert walk(reading, dataset, 1)[-1:] == records
     assert stores.timeline.outcome_of_one(dataset.tenant_id, dataset.id, [job.id]) is None
-    assert stores.timeline.publish_one(dataset.tenant_id, commit) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(dataset.tenant_id, commit) == Fenced(valid_ids=frozenset())
 
 
 def test_damaged_or_missing_archive_raises_corrupt_file(

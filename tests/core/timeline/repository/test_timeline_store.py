@@ -260,7 +260,7 @@ def test_one_void_claim_fences_the_whole_group(
         claim=Claim(job_id=job_id, epoch=epoch), instant_id=lost.instant_id, counts=RowCounts(inserted=1)
     )
     commit = msgspec.structs.replace(commit, outcomes=(commit.outcomes[0], outcome))
-    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset({claimed_job.id}))
+    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(valid_ids=frozenset({claimed_job.id}))
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
     assert stores.jobs.get(tenant_id, claimed_job.id).state is JobState.RUNNING
 
@@ -270,7 +270,7 @@ def test_commit_is_published_once(
 ) -> None:
     commit = commit_of([running()], [message()])
     assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
-    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(valid_ids=frozenset())
     assert stores.catalog.get(tenant_id, dataset.id).version == 1
 
 

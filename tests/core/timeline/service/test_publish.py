@@ -122,7 +122,7 @@ def test_outcome_is_requested_for_all_jobs_by_dataset() -> None:
 @pytest.mark.parametrize(
     "refusal",
     [
-        Fenced(held=frozenset()),
+        Fenced(valid_ids=frozenset()),
         Overtaken(dataset_id="d", since=5),
         Conflicted(file_groups=("g",), winner="i", head_version=4),
     ],

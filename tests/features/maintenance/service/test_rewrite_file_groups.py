@@ -287,7 +287,7 @@ def test_service_without_work_ends_without_a_version(new_table: NewTable) -> Non
 
 class _LostClaim(ServedTable):
     def publish_in_slot(self, tenant_id: str, commit: NewCommit, slot_seconds: float) -> Fenced | Conflicted:
-        return Fenced(held=frozenset())
+        return Fenced(valid_ids=frozenset())
 
 
 def _once(act: Callable[[], None]) -> Callable[[], None]:

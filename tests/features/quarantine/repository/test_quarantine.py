@@ -49,7 +49,7 @@ def write(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Callabl
         job = running()
         version = stores.catalog.get(tenant_id, job.dataset_id).version
         commit = commit_of([job], [message(version)] if changes else [], read_version=version)
-        outcome = structs.replace(commit.outcomes[0], quarantined=files)
+        outcome = structs.replace(commit.outcomes[0], quarantine_files=files)
         stores.timeline.publish_one(tenant_id, structs.replace(commit, outcomes=(outcome,)))
         assert stores.jobs.get(tenant_id, job.id).state is JobState.SUCCEEDED
         return job
@@ -90,7 +90,7 @@ def test_failed_write_leaves_no_records(
     job = running()
     stores.jobs.fail(dataset.tenant_id, claim_of(job), Fault(code="internal", title="", detail=""))
     commit = commit_of([job], [message()])
-    outcome = structs.replace(commit.outcomes[0], quarantined=(quarantine_file(1),))
+    outcome = structs.replace(commit.outcomes[0], quarantine_files=(quarantine_file(1),))
     stores.timeline.publish_one(dataset.tenant_id, structs.replace(commit, outcomes=(outcome,)))
     assert listed(store, dataset) == []
 

@@ -92,7 +92,9 @@ def _replaced(stores: Stores, dataset: Dataset, path: str) -> None:
 def _quarantine(stores: Stores, dataset: Dataset, path: str) -> None:
     def change(commit: NewCommit) -> NewCommit:
         file = QuarantineFile(path=path, row_count=1, **_SUM)
-        return structs.replace(commit, outcomes=(structs.replace(commit.outcomes[0], quarantined=(file,)),))
+        return structs.replace(
+            commit, outcomes=(structs.replace(commit.outcomes[0], quarantine_files=(file,)),)
+        )
 
     _commit(stores, dataset, change)
 

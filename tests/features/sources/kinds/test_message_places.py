@@ -69,7 +69,7 @@ def test_bad_rows_name_their_messages_in_every_split(tmp_path: Path, split_bytes
                 dataset=definition(), operation=Operation.INSERT, prefix="out", quarantine="bad"
             ),
         )
-        quarantined = decode(task, storage).quarantined
+        quarantined = decode(task, storage).quarantine_file
         if quarantined is not None:
             found += details(storage, quarantined)
     places = {

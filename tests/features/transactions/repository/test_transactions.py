@@ -187,7 +187,7 @@ def test_failed_job_fails_its_transaction_and_is_named(
         assert other.error.facts == {"cause": "duplicate-key"}
         assert FAULT.detail not in other.error.detail
     assert not stores.jobs.fail(tenant_id, claimed[0].claim, FAULT)
-    assert publish(stores, tenant_id, claimed) == Fenced(held=frozenset())
+    assert publish(stores, tenant_id, claimed) == Fenced(valid_ids=frozenset())
 
 
 def test_cancelled_job_cancels_its_transaction_and_notifies_its_datasets(
@@ -213,7 +213,7 @@ def test_expired_leases_void_all_claims_of_a_transaction(
     again = claim_in(datasets[2])
     assert [job.id for job in again] == [job.id for job in transaction.jobs]
     assert {job.attempts for job in again} == {2}
-    assert publish(stores, tenant_id, slow) == Fenced(held=frozenset())
+    assert publish(stores, tenant_id, slow) == Fenced(valid_ids=frozenset())
     assert isinstance(publish(stores, tenant_id, again), tuple)
 
 
@@ -230,7 +230,7 @@ def test_one_expired_lease_voids_all_claims_of_a_transaction(
     assert claim_in(datasets[0]) == []
     again = claim_in(datasets[1])
     assert [job.id for job in again] == [job.id for job in transaction.jobs]
-    assert publish(stores, tenant_id, slow) == Fenced(held=frozenset())
+    assert publish(stores, tenant_id, slow) == Fenced(valid_ids=frozenset())
 
 
 def test_transaction_out_of_attempts_fails_as_a_whole(
@@ -277,7 +277,7 @@ def test_deleted_dataset_cancels_the_transaction_everywhere(
     claimed = claim_in(datasets[0])
     stores.catalog.delete(tenant_id, datasets[2].id, version=None)
     assert states(stores, tenant_id, transaction) == [JobState.CANCELLED] * 3
-    assert publish(stores, tenant_id, claimed) == Fenced(held=frozenset())
+    assert publish(stores, tenant_id, claimed) == Fenced(valid_ids=frozenset())
 
 
 def test_racing_transactions_wait_in_one_order_in_all_datasets(

@@ -63,7 +63,7 @@ def part(
 ) -> Decoded:
     """One write of a row in each of two file groups."""
     job = write_job(operation=operation, options=options)
-    return decoded(StagedInput(job=job, staged=(staged(2, batches=BATCHES),), restored=restored))
+    return decoded(StagedInput(job=job, files=(staged(2, batches=BATCHES),), restored_version=restored))
 
 
 def plan(world: World, made: Decoded | Replan) -> Planned | Decoded | Claimed:
@@ -111,7 +111,7 @@ def test_only_groups_without_a_message_are_planned_at_the_version_of_the_message
 def test_all_buckets_are_read_only_if_keys_are_in_none_that_has_files() -> None:
     root = Slot(partition_path="", bucket=0, of=1)
     batch = StagedBatch(slot=root, index=0, rows=1, numbers=(6,))
-    made = decoded(StagedInput(job=write_job(), staged=(staged(1, batches=[batch]),)))
+    made = decoded(StagedInput(job=write_job(), files=(staged(1, batches=[batch]),)))
     halved = define_dataset(registration_of("halved", partition_by=[]))
     for slots, expected in (
         ([], [[], [""]]),

@@ -557,7 +557,7 @@ class Deriving:
         advance = Advance(
             dataset_id=self.writing.dataset.id, name="view", since=self.since.pop(0), next_since=9
         )
-        return StagedInput(job=job, staged=staged, advances=(advance,))
+        return StagedInput(job=job, files=staged, advances=(advance,))
 
 
 def test_refresh_overtaken_by_another_derives_its_rows_again(followed: Writing) -> None:
