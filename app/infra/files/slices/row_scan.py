@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import FrozenBitMap
 
 from app.infra.files.parquet_file import FileColumns, OpenedFile
 from app.infra.files.slices.derived_columns import block_rows, of_file
@@ -82,41 +83,33 @@ def base_rows(
     deciding = open_file.columns(decides) if len(decides) else None
     other: FileColumns | None = None
     for begin, stop in ranges:
-        mask = (
-            np.ones(stop - begin, dtype=np.bool_)
-            if deletions is None
-            else live_mask(deletions, begin, stop - begin)
-        )
-        deciding_rows = None
+        count = stop - begin
+        # A filter without columns has the same result for all rows, which must still be counted.
+        rows = pa.table({"": pa.nulls(count)})
+        if deciding is not None:
+            rows = resolved(deciding.read(begin, count), file.written_version, file.first_offset)
+        mask = _live_mask(deletions, begin, count)
         if choice.selects:
-            deciding_rows = (
-                resolved(deciding.read(begin, stop - begin), file.written_version, file.first_offset)
-                if deciding is not None
-                # A filter without columns has the same result for all rows, which must still be counted.
-                else pa.table({"": pa.nulls(stop - begin)})
-            )
-            mask = mask & choice.chosen(deciding_rows)
+            mask = mask & choice.chosen(rows)
         if not mask.any():
             continue
         if other is None:
             other = open_file.columns(open_file.with_dictionaries(others))
-        rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
-        derived_columns = of_file(file, stop - begin, schema)
-        columns = [
-            _column(
-                name,
-                derived_columns,
-                deciding_rows if deciding_rows is not None and name in decides.names else rows,
-            )
-            for name in schema.names
-        ]
+        other_rows = resolved(other.read(begin, count), file.written_version, file.first_offset)
+        columns_by_name = {**_columns(other_rows), **_columns(rows), **of_file(file, count, schema)}
+        columns = [columns_by_name[name] for name in schema.names]
         kinds = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
         table = pa.table(columns, schema=pa.schema(kinds))
         yield table if mask.all() else table.filter(pa.array(mask))
 
 
-def _column(name: str, derived_columns: Mapping[str, pa.Array], rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    return derived_columns[name] if name in derived_columns else rows.column(name)
+def _live_mask(deletions: FrozenBitMap | None, begin: int, count: int) -> npt.NDArray[np.bool_]:
+    """Whether each of `count` rows from `begin` on is live: shape (count,)."""
+    return np.ones(count, dtype=np.bool_) if deletions is None else live_mask(deletions, begin, count)
+
+
+def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(rows.column_names, rows.columns, strict=True))
 
 
 def merged_rows(
