@@ -52,7 +52,7 @@ from app.core.messaging.redis_limits import RENEW_SECONDS, RedisLimits
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
 from app.http.audited import AuditedRequests
-from app.http.auth import require_grant
+from app.http.auth import RequireGrant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.limits.threads import PageThreads, Threads
@@ -157,7 +157,7 @@ def compose(settings: Settings) -> Api:
         if administration is not None:
             administration.close()
 
-    grants = require_grant(resources(platform), threads)
+    grants = RequireGrant(resources=resources(platform), threads=threads)
     recorder = AuditedRequests(Audit(store=audit, counts=counts), threads)
     origins = settings.cors_origins
     asgi_app = application(

@@ -147,24 +147,26 @@ class Resource:
     """
 
 
-def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequireGrant:
     """The guard that hides what belongs to datasets which are not granted to the key.
 
-    `resources`: by the name of the first parameter of a path. What is missing and what is hidden get one answer.
+    What is missing and what is hidden get one answer.
     """
 
-    async def check(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    resources: Mapping[str, Resource]
+    """By the name of the first parameter of a path."""
+    threads: Threads
+
+    async def __call__(
+        self, connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
+    ) -> None:
         """Raises NotFound, Forbidden if the grants of a dataset lack the scope of the handler, RestrictedGrant."""
         if handler.opt.get(PUBLIC) or connection.user.grants is None or not connection.path_params:
             return
         principal: Principal = connection.user
         kind, reference = next(iter(connection.path_params.items()))
-        try:
-            names = await threads.run(resources[kind].datasets, principal.tenant_id, reference)
-        except NotFound:
-            names = (reference,) if handler.opt[_CREATES] and not is_uuid(reference) else ()
-        if not names or not all(map(principal.reaches, names)):
-            raise NotFound(f"there is no {kind} {reference!r}")
+        names = await self._names(principal, handler, kind, reference)
         # Not there where it is checked again, for an open request.
         credential: RequestCredential | None = connection.scope.get("auth")
         if credential is not None:
@@ -172,18 +174,36 @@ def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)
-        restrictions = [access for access in map(principal.access, names) if access.restricted]
-        if not restrictions:
-            return
-        access_of = resources[kind].access
-        if access_of is not None:
-            resource_access = await threads.run(access_of, principal.tenant_id, reference)
-            if resource_access is None or not all(map(resource_access.within, restrictions)):
-                raise NotFound(f"there is no {kind} {reference!r}")
-        if not handler.opt[_IN_PART]:
-            raise seen_in_part(names[0])
+        if restrictions := [access for access in map(principal.access, names) if access.restricted]:
+            await self._check_access(principal, restrictions, kind, reference)
+            if not handler.opt[_IN_PART]:
+                raise seen_in_part(names[0])
 
-    return check
+    async def _names(
+        self, principal: Principal, handler: BaseRouteHandler, kind: str, reference: str
+    ) -> Sequence[str]:
+        """The names of the resource's datasets, all granted. Raises NotFound."""
+        try:
+            names = await self.threads.run(self.resources[kind].datasets, principal.tenant_id, reference)
+        except NotFound:
+            names = (reference,) if handler.opt[_CREATES] and not is_uuid(reference) else ()
+        if not names or not all(map(principal.reaches, names)):
+            raise _hidden(kind, reference)
+        return names
+
+    async def _check_access(
+        self, principal: Principal, restrictions: Sequence[RowAccess], kind: str, reference: str
+    ) -> None:
+        """Raises NotFound for a resource that was made with access to more than the principal sees."""
+        access_of = self.resources[kind].access
+        if access_of is not None:
+            access = await self.threads.run(access_of, principal.tenant_id, reference)
+            if access is None or not all(map(access.within, restrictions)):
+                raise _hidden(kind, reference)
+
+
+def _hidden(kind: str, reference: str) -> NotFound:
+    return NotFound(f"there is no {kind} {reference!r}")
 
 
 def refuse_suspended(principal: Principal, scope: KeyScope) -> None:

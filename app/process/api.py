@@ -110,7 +110,7 @@ def dependencies(process: ApiProcess) -> Mapping[str, object]:
 
 
 def resources(platform: Platform) -> Mapping[str, Resource]:
-    """What belongs to datasets, by the parameter of its path. See `require_grant`. Raises ValueError."""
+    """What belongs to datasets, by the parameter of its path. See `RequireGrant`. Raises ValueError."""
     return merged(*(each.resources(platform) for each in APIS))
 
 

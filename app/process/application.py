@@ -93,7 +93,7 @@ def application(
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `audited_requests`: records requests. `unread`: counts large bodies that are
+    `grants`: the guard of `RequireGrant`. `audited_requests`: records requests. `unread`: counts large bodies that are
     not sent yet. `on_end`: called after each request of a principal, with the bytes of the body that was sent.
     `lifespan`: context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call
     it.

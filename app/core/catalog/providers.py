@@ -33,7 +33,7 @@ async def path_dataset(
     dataset_lookups: Provided[DatasetLookups],
     principal: Provided[Principal],
 ) -> Dataset:
-    """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
+    """The dataset of the path, which `RequireGrant` has checked. Raises NotFound."""
     value = await dataset_lookups.join((principal.tenant_id, dataset))
     request.scope["state"][DATASET_NAME] = value.definition.name
     return value
