@@ -127,6 +127,26 @@ class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
     to_version: int
 
 
+class BadItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or another item that a round could not decode, and why."""
+
+    name: str
+    detail: str
+
+
+class RoundResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round of a source has read. `round`: its number. `position`: that of the source after it.
+
+    `items`: how many it has read. `bad_items`: those of them that could not be decoded and were left out.
+    """
+
+    source_id: str
+    round: int
+    position: dict[str, Any]
+    items: int
+    bad_items: tuple[BadItem, ...] = msgspec.field(name="rejected")
+
+
 WRITE: Final = JobDeclaration(name=JobKind.WRITE, request=WriteRequest, result=NoneType, action=Action.COMMIT)
 REFRESH: Final = JobDeclaration(
     name=JobKind.REFRESH,
@@ -150,7 +170,7 @@ ROLLBACK: Final = dataclasses.replace(RESTORE, name=JobKind.ROLLBACK, action=Act
 SOURCE_ROUND: Final = JobDeclaration(
     name=JobKind.SOURCE_ROUND,
     request=WriteRequest,
-    result=NoneType,
+    result=RoundResult,
     action=Action.COMMIT,
     input_stage="fetch",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,7 +13,7 @@ from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import StagedInput
-from app.core.jobs.kinds.write import SourceRound, WriteRequest
+from app.core.jobs.kinds.write import SOURCE_ROUND, BadItem, RoundResult, SourceRound, WriteRequest
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.values import Checkpoint, SourceItem
 from app.features.sources.engine import RoundEngine
@@ -299,17 +299,18 @@ def _at(request: WriteRequest, position: dict[str, object]) -> WriteRequest:
     return msgspec.structs.replace(request, round=msgspec.structs.replace(request.round, position=position))
 
 
-def _result(checkpoint: Checkpoint) -> dict[str, object]:
+def _result(checkpoint: Checkpoint) -> dict[str, Any]:
     """The result of the job of a round."""
-    errors = [
-        {"name": item.name, "detail": item.error.detail}
-        for item in checkpoint.items
-        if item.error is not None
-    ]
-    return {
-        "source_id": checkpoint.source_id,
-        "round": checkpoint.since + 1,
-        "position": checkpoint.position,
-        "items": len(checkpoint.items),
-        "rejected": errors,
-    }
+    return SOURCE_ROUND.stored(
+        RoundResult(
+            source_id=checkpoint.source_id,
+            round=checkpoint.since + 1,
+            position=checkpoint.position,
+            items=len(checkpoint.items),
+            bad_items=tuple(
+                BadItem(name=item.name, detail=item.error.detail)
+                for item in checkpoint.items
+                if item.error is not None
+            ),
+        )
+    )

@@ -97,7 +97,13 @@ def test_files_of_a_folder_are_read_once_in_the_order_of_their_names(incoming: I
     assert notes(incoming.rows()) == {1: "second", 2: "b"}
     job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
     assert (job["kind"], job["state"], job["committed_version"]) == ("source_round", "succeeded", 1)
-    assert job["result"]["items"] == 2
+    assert job["result"] == {
+        "source_id": source["id"],
+        "round": 1,
+        "position": {"files": 2, "last": "2.ndjson"},
+        "items": 2,
+        "rejected": [],
+    }
 
 
 def test_files_before_the_start_are_left_out(incoming: Incoming, events: str) -> None:
