@@ -220,7 +220,7 @@ class GrantedDatasets:
 
 def refuse_derived(dataset: Dataset) -> None:
     """Raises DerivedDataset if the dataset is a view's: only its refreshes write to it."""
-    if dataset.derived:
+    if dataset.is_view:
         raise DerivedDataset(
             f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
         )

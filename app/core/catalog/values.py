@@ -18,7 +18,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     `next_offset` is the number of changes so far; those from `earliest_offset` on are kept. So are the files of the
     versions from `earliest_version` on, and of those that have a name.
     `watermark`: that of the head; None before the first event time.
-    `derived`: it is a view's, so that nothing but its refreshes writes to it.
+    `is_view`: it is a view's, so that nothing but its refreshes writes to it.
     `description`, `labels`: the notes of its users.
     """
 
@@ -32,7 +32,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     earliest_offset: int = 0
     earliest_version: int = 0
     watermark: datetime | None = None
-    derived: bool = False
+    is_view: bool = False
     description: str | None = None
     labels: dict[str, str] = {}
 

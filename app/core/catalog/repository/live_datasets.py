@@ -48,7 +48,7 @@ class LiveDatasets:
             heads.c.watermark,
             datasets.c.created_at,
             heads.c.committed_at,
-            self.derivations.is_derived().label("derived"),
+            self.derivations.is_derived().label("is_view"),
             *note_columns(),
         )
 

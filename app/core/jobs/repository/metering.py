@@ -31,7 +31,7 @@ RUNNING_JOBS: Final[Select[int]] = select(func.count(jobs.c.group_id.distinct())
 
 _RAN: Final = func.max(jobs.c.finished_at) - func.min(jobs.c.claimed_at)
 _MILLISECONDS: Final = cast(func.ceil(func.extract("epoch", _RAN) * 1000), BigInteger)
-_OF_JOBS: Final = jobs.c.id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type)))
+_OF_JOBS: Final = jobs.c.id == any_(bindparam("job_ids", type_=ARRAY(jobs.c.id.type)))
 _NEW: Final = insert(usage_days).values(
     day=func.current_date(),
     dataset_id=bindparam("dataset"),
@@ -77,7 +77,7 @@ def meter(
         "rows": rows,
         "size": size,
         "new_changes": changes,
-        "ended": list(job_ids),
+        "job_ids": list(job_ids),
     }
     row = connection.execute(_METER, values).one()
     if quotas_of(row.quotas).limit("running_jobs") is not None:

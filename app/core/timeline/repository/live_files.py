@@ -79,7 +79,7 @@ def _partition_paths() -> CompoundSelect[Any]:
         .limit(1)
     )
     first = paths.where(_HALVES[0]).order_by(_GROUP).subquery()
-    live_paths = select(first.c.partition_path).cte("found", recursive=True)
+    live_paths = select(first.c.partition_path).cte("live_paths", recursive=True)
     following = (
         paths.where(_HALVES[0], func.concat(live_paths.c.partition_path, PARTITION_END) <= _GROUP)
         .order_by(_GROUP)

@@ -107,7 +107,7 @@ _OUTCOMES: Final = (
 )
 _SUCCEEDED: Final = (
     update(jobs)
-    .where(jobs.c.id == _OUTCOMES.c.job, jobs.c.id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type))))
+    .where(jobs.c.id == _OUTCOMES.c.job, jobs.c.id == any_(bindparam("job_ids", type_=ARRAY(jobs.c.id.type))))
     .values(
         state=JobState.SUCCEEDED.value,
         progress=Progress(stage=JobState.SUCCEEDED.value),
@@ -126,7 +126,7 @@ _COMPLETE: Final = (
     update(instants)
     .where(
         instants.c.job_id == _OUTCOMES.c.job,
-        instants.c.job_id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type))),
+        instants.c.job_id == any_(bindparam("job_ids", type_=ARRAY(jobs.c.id.type))),
         any_of(instants.c.state, [state.value for state in _BEFORE_PUBLISH]),
     )
     .values(
@@ -416,7 +416,7 @@ def _complete(
         _COMPLETE,
         {
             "outcomes": outcomes,
-            "ended": [outcome.claim.job_id for outcome in commit.outcomes],
+            "job_ids": [outcome.claim.job_id for outcome in commit.outcomes],
             "committed": publication.version,
             "instant_version": instant_version,
             "commit_time": completed_at,

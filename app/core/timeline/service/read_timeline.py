@@ -41,7 +41,7 @@ class ReadTimeline:
         Which inputs it has is not shown either.
         """
         page = self.page(dataset, page_size=page_size, page_token=page_token, instant_filter=instant_filter)
-        if not dataset.derived or granted_datasets.sees_inputs(dataset.id):
+        if not dataset.is_view or granted_datasets.sees_inputs(dataset.id):
             return page
         return page.mapped(_without_values)
 

@@ -71,8 +71,8 @@ def test_a_dataset_that_is_read_is_not_deleted(stores: Stores, dataset: Dataset)
 
 
 def test_participant_determines_whether_a_dataset_is_derived(stores: Stores, dataset: Dataset) -> None:
-    assert not stores.catalog.get(dataset.tenant_id, dataset.id).derived
-    assert catalog_with(stores, Recorder()).get(dataset.tenant_id, dataset.id).derived
+    assert not stores.catalog.get(dataset.tenant_id, dataset.id).is_view
+    assert catalog_with(stores, Recorder()).get(dataset.tenant_id, dataset.id).is_view
 
 
 def test_a_change_of_the_definition_is_reported_with_its_version(stores: Stores, dataset: Dataset) -> None:

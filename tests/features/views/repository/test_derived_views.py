@@ -127,8 +127,8 @@ def test_view_is_a_dataset_with_a_queued_refresh(
     )
     assert made.definition == new.definition
     assert made.dataset == stores.catalog.get(tenant_id, "shown")
-    assert made.dataset.derived
-    assert not stores.catalog.get(tenant_id, dataset.id).derived
+    assert made.dataset.is_view
+    assert not stores.catalog.get(tenant_id, dataset.id).is_view
     [read] = made.inputs
     assert (read.relation, read.dataset.id, read.position, read.position_version, read.lag) == (
         "orders",

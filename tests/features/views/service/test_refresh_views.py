@@ -49,7 +49,7 @@ def view_of_orders(position: int = 5, **settings: Any) -> View:
     orders = dataset("orders", version=4, next_offset=9, committed_at=NOW)
     return View(
         **{
-            "dataset": dataset("shown", derived=True),
+            "dataset": dataset("shown", is_view=True),
             "definition": ViewDefinition(
                 sql=SQL,
                 plan=bind_view(parse_view(SQL), {"orders": definition()}),
