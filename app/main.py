@@ -6,19 +6,14 @@ python -m app.main
 from __future__ import annotations
 
 import asyncio
-import math
 import resource
-import signal
-import socket
 import sys
 import threading
-import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
-from types import FrameType
 from typing import Any, Final
 
 import uvicorn
@@ -61,6 +56,7 @@ from app.http.limits.usage_counter import UsageCounter
 from app.http.server.connection_limits import ConnectionLimits
 from app.http.server.connections import Connections
 from app.http.server.protocol import BoundedHttp
+from app.http.server.server import Server
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.logs import configure_logs
@@ -75,9 +71,6 @@ from app.process.readiness import readiness
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
-# A tick of the server is a tenth of a second.
-_TICKS_PER_CHECK: Final = 10
-_CLOSE: Final = (b"connection", b"close")
 # Open files beside connections: of storage, of the database, of libraries.
 _OTHER_FILES: Final = 1_000
 
@@ -101,21 +94,20 @@ def compose(settings: Settings) -> Api:
 
     Raises SettingsError.
     """
-    database = Database(settings.database_url, application_name="headwater api")
-    queue = WorkQueue(settings.redis_url)
-    announcements = Announcements(settings.redis_url)
-    relay = Relay(OutboxStore(database), OutboxSender(queue=queue, announcements=announcements))
+    servers = _Servers.of(settings)
+    database, administration = servers.database, servers.administration
+    relay = Relay(
+        OutboxStore(database), OutboxSender(queue=servers.queue, announcements=servers.announcements)
+    )
     loops = Loops()
     loops.add(_relaying(relay, settings))
-    listening = loops.pulse("announcements", LISTEN_SECONDS)
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
     unread = UnreadBytes(settings.unread_bytes_max)
     draining = threading.Event()
-    checks = readiness(platform, WorkerStore(database), announcements, loops, draining)
-    keys, administration = CredentialStore(database), _administration(settings)
-    audit = AuditStore(database, administration)
-    counts = AccessCounts(audit)
+    checks = readiness(platform, WorkerStore(database), servers.announcements, loops, draining)
+    keys, audit = CredentialStore(database), AuditStore(database, administration)
+    counts, counter = AccessCounts(audit), UsageCounter()
     credentials = _credentials(platform, keys, threads)
     process = ApiProcess(
         platform=platform,
@@ -128,42 +120,100 @@ def compose(settings: Settings) -> Api:
         quota_use=quota_use(platform),
     )
     services = merged(dependencies(process), {"readiness": checks})
-    follow = _follow(credentials, database, loops)
-    uses = RecordUses(cache=credentials, store=keys)
-    limits, counter = RedisLimits(settings.redis_url), UsageCounter()
-    usage = RecordUsage(counter=counter, store=UsageStore(database))
-    _add_recorders(loops, uses, usage, counts)
-    _add_deletions(loops, administration, settings.poll_seconds)
-    renewing = loops.pulse("waiting requests", RENEW_SECONDS)
-
-    @asynccontextmanager
-    async def beside(_: Litestar) -> AsyncIterator[None]:
-        async with (
-            _running(loops, follow.stop),
-            _task(
-                "announcements",
-                listen(settings.redis_url, subscriptions.notify, subscriptions.set_hears, listening.moved),
-            ),
-            _task("waiting requests", limits.renew(renewing.moved)),
-        ):
-            yield
-        await asyncio.to_thread(uses.record)
-        await asyncio.to_thread(usage.record)
-        await asyncio.to_thread(counts.flush, everything=True)
-        await limits.close()
-        queue.close()
-        announcements.close()
-        database.close()
-        if administration is not None:
-            administration.close()
-
-    grants = RequireGrant(resources=resources(platform), threads=threads)
-    recorder = AuditedRequests(Audit(store=audit, counts=counts), threads)
-    origins = settings.cors_origins
+    background = _Background(
+        servers=servers,
+        loops=loops,
+        follow=_follow(credentials, database, loops),
+        subscriptions=subscriptions,
+        uses=RecordUses(cache=credentials, store=keys),
+        usage=RecordUsage(counter=counter, store=UsageStore(database)),
+        counts=counts,
+    )
     asgi_app = application(
-        services, credentials, grants, recorder, limits, unread, counter.note, [beside], cors_origins=origins
+        services,
+        credentials,
+        RequireGrant(resources=resources(platform), threads=threads),
+        AuditedRequests(Audit(store=audit, counts=counts), threads),
+        servers.limits,
+        unread,
+        counter.note,
+        [background.lifespan(settings)],
+        cors_origins=settings.cors_origins,
     )
     return Api(settings, asgi_app, subscriptions, draining, services, counts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Servers:
+    """The servers that an API process uses."""
+
+    database: Database
+    administration: Database | None
+    """With the login that administers tenants and keys; None if the deployment has none."""
+    queue: WorkQueue
+    announcements: Announcements
+    limits: RedisLimits
+
+    @classmethod
+    def of(cls, settings: Settings) -> _Servers:
+        return cls(
+            database=Database(settings.database_url, application_name="headwater api"),
+            administration=_administration(settings),
+            queue=WorkQueue(settings.redis_url),
+            announcements=Announcements(settings.redis_url),
+            limits=RedisLimits(settings.redis_url),
+        )
+
+    async def close(self) -> None:
+        await self.limits.close()
+        self.queue.close()
+        self.announcements.close()
+        self.database.close()
+        if self.administration is not None:
+            self.administration.close()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Background:
+    """What an API process does beside requests."""
+
+    servers: _Servers
+    loops: Loops
+    follow: FollowCredentials
+    subscriptions: Subscriptions
+    uses: RecordUses
+    usage: RecordUsage
+    counts: AccessCounts
+
+    def lifespan(self, settings: Settings) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+        """Runs all of it from the start of the application to its stop, then records what was counted."""
+        loops = self.loops
+        loops.add(Loop("uses of keys", self.uses.record, every_seconds=USED_SECONDS, waits_first=True))
+        loops.add(Loop("usage of keys", self.usage.record, every_seconds=USAGE_SECONDS, waits_first=True))
+        loops.add(Loop("audit", self.counts.flush, every_seconds=FLUSH_SECONDS, waits_first=True))
+        if self.servers.administration is not None:
+            store = AdministrationStore(self.servers.administration)
+            loops.add(
+                Loop("deletions of tenants", store.finish_deletions, every_seconds=settings.poll_seconds)
+            )
+        listening = loops.pulse("announcements", LISTEN_SECONDS)
+        renewing = loops.pulse("waiting requests", RENEW_SECONDS)
+
+        @asynccontextmanager
+        async def run(_: Litestar) -> AsyncIterator[None]:
+            notify, set_hears = self.subscriptions.notify, self.subscriptions.set_hears
+            async with (
+                _running(loops, self.follow.stop),
+                _task("announcements", listen(settings.redis_url, notify, set_hears, listening.moved)),
+                _task("waiting requests", self.servers.limits.renew(renewing.moved)),
+            ):
+                yield
+            await asyncio.to_thread(self.uses.record)
+            await asyncio.to_thread(self.usage.record)
+            await asyncio.to_thread(self.counts.flush, everything=True)
+            await self.servers.close()
+
+        return run
 
 
 def _credentials(platform: Platform, keys: CredentialStore, threads: Threads) -> Credentials:
@@ -194,18 +244,6 @@ def _follow(credentials: Credentials, database: Database, loops: Loops) -> Follo
     )
     loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=pulse))
     return follow
-
-
-def _add_recorders(loops: Loops, uses: RecordUses, usage: RecordUsage, counts: AccessCounts) -> None:
-    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, waits_first=True))
-    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, waits_first=True))
-    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, waits_first=True))
-
-
-def _add_deletions(loops: Loops, administration: Database | None, every_seconds: float) -> None:
-    if administration is not None:
-        store = AdministrationStore(administration)
-        loops.add(Loop("deletions of tenants", store.finish_deletions, every_seconds=every_seconds))
 
 
 def _tokens(settings: Settings) -> TokenVerifier | None:
@@ -248,55 +286,6 @@ async def _task(name: str, run: Coroutine[Any, Any, None]) -> AsyncIterator[None
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
-
-
-class Server(uvicorn.Server):
-    """Ends connections whose clients make no progress, and makes waiting requests return before it waits for them.
-
-    After SIGTERM it serves on for a time: it is not ready, so that load balancers send requests elsewhere, and closes
-    each connection after its next response, so that proxies keep none. Then it accepts no more. A second signal, and
-    SIGINT, end that time.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        subscriptions: Subscriptions,
-        draining: threading.Event,
-        drain_seconds: float,
-    ) -> None:
-        super().__init__(config)
-        self._wakeups = subscriptions
-        self._draining = draining
-        self._drain_seconds = drain_seconds
-        self._drained_at = math.inf
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if sig == signal.SIGTERM and self._drain_seconds and not self._draining.is_set():
-            self._drained_at = time.monotonic() + self._drain_seconds
-            self._draining.set()
-        else:
-            super().handle_exit(sig, frame)
-
-    async def on_tick(self, counter: int) -> bool:
-        if time.monotonic() >= self._drained_at:
-            self._drained_at = math.inf
-            super().handle_exit(signal.SIGTERM, None)
-        if counter % _TICKS_PER_CHECK == 0:
-            now = asyncio.get_running_loop().time()
-            for connection in tuple(self.server_state.connections):
-                if isinstance(connection, BoundedHttp):
-                    connection.check(now)
-        ends = await super().on_tick(counter)
-        headers = self.server_state.default_headers
-        # The server makes a new list once per second.
-        if self._draining.is_set() and _CLOSE not in headers:
-            self.server_state.default_headers = [*headers, _CLOSE]
-        return ends
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._wakeups.close()
-        await super().shutdown(sockets)
 
 
 def server(api: Api, host: str, port: int) -> Server:

@@ -13,9 +13,9 @@ import httpx
 import pytest
 import uvicorn
 
+from app.http.server.server import Server
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.runtime.loopback import free_port
-from app.main import Server
 from tests.support.waiting import until
 
 
