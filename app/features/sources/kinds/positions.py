@@ -1,4 +1,4 @@
-"""The positions of the kinds: what a user may move a source to."""
+"""The positions of the kinds: what a user may move a source to, and what Postgres can store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from app.features.sources.errors import InvalidSource
 from app.features.sources.ports import Position
 from app.features.sources.values import refused_source
+from app.infra.kafka.errors import SourceFailed
 from app.kernel.format.errors import FieldError
 from app.kernel.format.member_errors import field_error
 
@@ -62,6 +63,27 @@ def check_start(kind: str, position: Position) -> None:
         # Its position counts files; which ones these are is known once they were read.
         raise refused_source("/position", "files are read from config.start on: leave the position out")
     check_position(kind, position)
+
+
+def check_storable(position: Position) -> None:
+    """Raises SourceFailed for a position with the character U+0000, which JSON in Postgres cannot have."""
+    name = next((name for name, value in position.items() if _has_nul(name) or _has_nul(value)), None)
+    if name is not None:
+        raise SourceFailed(
+            f"the source returned a position whose {name!r} has the character U+0000, which cannot be stored"
+        )
+
+
+def _has_nul(value: object) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any(_has_nul(each) for pair in value.items() for each in pair)
+        case list():
+            return any(_has_nul(each) for each in value)
+        case _:
+            return False
 
 
 def _refused(error: FieldError) -> InvalidSource:

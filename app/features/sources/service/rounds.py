@@ -17,6 +17,7 @@ from app.core.jobs.kinds.write import SOURCE_ROUND, BadItem, RoundResult, Source
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.values import Checkpoint, SourceItem
 from app.features.sources.engine import RoundEngine
+from app.features.sources.kinds.positions import check_storable
 from app.features.sources.ports import (
     Fetched,
     FetchedBody,
@@ -28,7 +29,6 @@ from app.features.sources.ports import (
 )
 from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.fetch import FetchHere, FetchInTasks, fetching
-from app.features.sources.service.positions import check_storable
 from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
