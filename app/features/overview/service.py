@@ -91,9 +91,9 @@ class Overview:
         schemas = self.index.schemas(dataset.tenant_id, dataset.id)
         statistics = self.index.base_statistics(dataset.tenant_id, dataset.id, dataset.version)
         summaries = summarize_columns(fields, schemas, statistics)
-        analyzed = self.analyses.columns(dataset)
+        analyses = self.analyses.columns(dataset)
         return [
-            _with_distinct(summary, analyzed.get(field.id))
+            _with_distinct(summary, analyses.get(field.id))
             for field, summary in zip(fields, summaries, strict=True)
         ]
 
@@ -127,10 +127,10 @@ class Overview:
         )
 
 
-def _with_distinct(summary: ColumnSummary, found: ColumnDistinct | None) -> ColumnSummary:
-    if found is None:
+def _with_distinct(summary: ColumnSummary, analysis: ColumnDistinct | None) -> ColumnSummary:
+    if analysis is None:
         return summary
-    return replace(summary, distinct_count=found.distinct, analyzed_version=found.version)
+    return replace(summary, distinct_count=analysis.distinct, analyzed_version=analysis.version)
 
 
 class _Position(NamedTuple):
