@@ -14,7 +14,7 @@ from app.core.consumers.tables import consumers
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.tables import jobs, outbox
 from app.infra.db.columns import metadata
-from app.infra.db.deletion_hold import deletions_are_held
+from app.infra.db.deletion_hold import deletions_held
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 
@@ -50,8 +50,7 @@ class EndingTenantStore:
 
     def deletions_held(self) -> bool:
         """Whether a backup runs, so that no file may be deleted."""
-        with self._database.relay() as connection:
-            return deletions_are_held(connection)
+        return deletions_held(self._database)
 
     def live_datasets(self, tenant_id: str) -> Sequence[str]:
         """Ids of the datasets and views that are not deleted."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func, or_, select, update
 
-from app.access.tenants.tables import tenants
 from app.core.catalog.tables import datasets, heads
 from app.core.changes.repository import lock_feed
 from app.core.consumers.followers import ConsumerKind
@@ -17,6 +16,7 @@ from app.core.consumers.tables import consumers
 from app.core.jobs.kinds.named_version import VersionKind
 from app.core.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES
 from app.core.timeline.tables import changelog_files, commits, named_versions, read_leases
+from app.features.retention.repository.tenant_ids import all_tenants
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
@@ -36,8 +36,7 @@ class RetentionStore:
 
     def tenants(self) -> Sequence[str]:
         """Ids of all tenants."""
-        with self._database.relay() as connection:
-            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+        return all_tenants(self._database)
 
     def datasets(self, tenant_id: str) -> Sequence[str]:
         """Ids of the live datasets that have a retention, or whose feed was cut before."""

@@ -9,7 +9,6 @@ from sqlalchemy import Select, String, delete, func, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
-from app.access.tenants.tables import tenant_deletions, tenants
 from app.core.catalog.tables import datasets, uploads
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.tables import instants, jobs
@@ -24,6 +23,7 @@ from app.core.timeline.tables import (
 from app.features.exports.tables import export_files
 from app.features.maintenance.tables import table_maintenance
 from app.features.reads.tables import read_files
+from app.features.retention.repository.tenant_ids import all_tenants, lasting_tenants
 from app.features.retention.values import ReferencedFile
 from app.infra.db.any_of import any_of
 from app.infra.db.deletion_hold import deletions_held
@@ -64,8 +64,7 @@ class ReferenceStore:
 
     def tenants(self) -> list[str]:
         """Ids of all tenants."""
-        with self._database.relay() as connection:
-            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+        return all_tenants(self._database)
 
     def datasets(self, tenant_id: str) -> list[tuple[str, bool]]:
         """Ids of all datasets; true for a deleted one."""
@@ -151,10 +150,7 @@ class ReferencedFileStore:
 
     def tenants(self) -> list[str]:
         """Ids of all tenants that are not being deleted."""
-        ending = select(tenant_deletions.c.tenant_id)
-        with self._database.relay() as connection:
-            ids = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ending)))
-            return list(ids.scalars())
+        return lasting_tenants(self._database)
 
     def datasets(self, tenant_id: str) -> list[str]:
         """Ids of all datasets and views that are not deleted."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, Subquery, Table, func, select, text, union_all
 from sqlalchemy.dialects.postgresql import insert
 
-from app.access.tenants.tables import storage_samples, tenant_deletions, tenants, usage_days
+from app.access.tenants.tables import storage_samples, usage_days
 from app.core.catalog.tables import uploads
 from app.core.timeline.tables import (
     SEGMENT_BYTES,
@@ -19,6 +19,7 @@ from app.core.timeline.tables import (
 )
 from app.features.exports.tables import export_files
 from app.features.reads.tables import read_files
+from app.features.retention.repository.tenant_ids import lasting_tenants
 from app.infra.db.columns import CURRENT_TENANT
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
@@ -45,10 +46,7 @@ class StoredBytesStore:
 
     def tenants(self) -> list[str]:
         """Ids of all tenants that are not being deleted."""
-        ending = select(tenant_deletions.c.tenant_id)
-        with self._database.relay() as connection:
-            ids = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ending)))
-            return list(ids.scalars())
+        return lasting_tenants(self._database)
 
     def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
         """Stores a sample, unless the last one is younger: then false. Also keeps the largest of the day."""
