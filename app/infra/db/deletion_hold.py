@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from app.infra.db.session import Database
 
@@ -16,15 +16,10 @@ HOLD_LOCK: Final = 0x68656164776268  # "headwbh"
 _TRY: Final = text("SELECT pg_try_advisory_xact_lock_shared(:lock)")
 
 
-def deletions_are_held(connection: Connection) -> bool:
-    """Whether a backup runs, so that no file may be deleted.
+def deletions_held(database: Database) -> bool:
+    """Whether a backup runs, so that no file may be deleted. Raises Unavailable.
 
     Check it after what shows that a file is not referenced: a backup that begins later does not refer to it either.
     """
-    return not connection.execute(_TRY, {"lock": HOLD_LOCK}).scalar_one()
-
-
-def deletions_held(database: Database) -> bool:
-    """`deletions_are_held`, in a transaction of its own. Raises Unavailable."""
     with database.relay() as connection:
-        return deletions_are_held(connection)
+        return not connection.execute(_TRY, {"lock": HOLD_LOCK}).scalar_one()
