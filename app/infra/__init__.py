@@ -3,7 +3,7 @@
     db                 connections to Postgres, each transaction for one tenant
     files              Parquet and Arrow files on local disk or S3: read, written, merged, cached
     kafka              brokers, offsets and messages of topics, schema registries
-    outbound           which addresses may be connected to for a user, and bounded connections to them
+    outbound           which addresses may be connected to for a user, and how: in time, or by processes with limits
     runtime            the embedded servers and their supervisor; no part of the API or the worker
     settings, logs     the settings and the log of a process
     sharing            what concurrent requests and tenants share: flights, slots, memory

@@ -16,7 +16,6 @@ DOORS = {
     "copying.py",
     "examination.py",
     "sql_postgres.py",
-    "bounded_postgres.py",
 }
 POSTGRES = ("sqlalchemy", "psycopg", "app.infra.db")
 MODULES = sorted(

@@ -25,7 +25,7 @@ def message(kind: bytes, content: bytes = b"") -> bytes:
 
 def columns(*names: str) -> bytes:
     """The description of rows of texts."""
-    each = [name.encode() + b"\0" + struct.pack("!ihihih", 0, 0, _TEXT_OID, -1, -1, 0) for name in names]
+    each = [name.encode() + b"\0" + struct.pack("!ihihih", 0, 0, _TEXT_OID, -1, -1, 1) for name in names]
     return message(b"T", struct.pack("!h", len(each)) + b"".join(each))
 
 

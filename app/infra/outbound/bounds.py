@@ -1,4 +1,4 @@
-"""The bounds of a connection to a user's database, whatever its protocol."""
+"""The bounds of what is read for a user from a server of theirs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 CHECK_SECONDS: Final = 1.0
-"""How often `Bounds.check` is called while a connection is used, in seconds."""
+"""How often `Bounds.check` is called while something is read, in seconds."""
 
 
 class ReplyTooLarge(Exception):
-    """A server has sent more bytes for one row, or one command, than admitted."""
+    """A server has sent more bytes for one row than admitted."""
 
 
 def _unchecked() -> None:
@@ -20,11 +20,7 @@ def _unchecked() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The bounds of a connection. `deadline`: of the monotonic clock. `reply_bytes_max`: of one row or command.
-
-    `check` is called each second, and ends the connection by an exception.
-    """
+    """`deadline`: of the monotonic clock. `check`: called each second; ends the reading by an exception."""
 
     deadline: float
-    reply_bytes_max: int
     check: Callable[[], None] = _unchecked

@@ -1,17 +1,22 @@
 """What a kind of database is to a source of kind `sql`: how it is connected to, and how its rows are read.
 
 A dialect opens a `Session`: one transaction that only reads, and sees one snapshot. Its methods write SQL, and return
-rows as lines of NDJSON. `SqlRows` has the bounds of a round, and all else that databases have in common.
+rows as lines of NDJSON. It is used by processes of its own (`sql_serve`), and does not bound what a server sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from app.infra.outbound.bounds import Bounds
+import msgspec
+
+from app.infra.outbound.bounds import ReplyTooLarge
+
+PORTS: Final = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+"""The ports of the kinds of databases, by the schemes of their URLs."""
 
 
 class StatementRefused(Exception):
@@ -26,9 +31,10 @@ class DatabaseOutOfReach(Exception):
 class DatabaseAccess:
     """Where and as whom to connect. `address`: one of the host, which was checked. `seconds`: the time for all use.
 
-    `plain`: whether the connection may be unencrypted, and the certificate unverified.
+    `scheme`: that of the URL. `plain`: whether the connection may be unencrypted, and the certificate unverified.
     """
 
+    scheme: str
     host: str
     address: str
     port: int
@@ -59,7 +65,7 @@ Line = tuple[bytes, str | None]
 class Session(Protocol):
     """A transaction that only reads, and sees one snapshot.
 
-    All methods raise StatementRefused, DatabaseOutOfReach, TimeoutError, ReplyTooLarge, and what `Bounds.check` raises.
+    All methods raise StatementRefused, DatabaseOutOfReach, TimeoutError and ReplyTooLarge.
     """
 
     def columns(self) -> Mapping[str, str | None]:
@@ -70,16 +76,14 @@ class Session(Protocol):
         """The number of rows after the watermark, up to the limit; None: from the first one, without a limit."""
         ...
 
-    def rows_after(self, since: str | None, count: int) -> Generator[Line]:
+    def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """The rows after the watermark in its order: `count` of them, and further ones with the watermark of
-        the last one.
-
-        Equal watermarks have equal texts. A generator that is not read to its end ends the connection.
+        the last one. Equal watermarks have equal texts.
         """
         ...
 
-    def rows(self) -> Generator[Line]:
-        """All rows. A generator that is not read to its end ends the connection."""
+    def rows(self) -> Iterator[Line]:
+        """All rows."""
         ...
 
     def digest(self) -> str:
@@ -87,16 +91,8 @@ class Session(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dialect:
-    """A kind of database. `scheme`, `port`: of its URLs. `buffered_bytes`: how much of later rows its client may have
-    in memory while it waits for a row of the given size.
-    """
-
-    scheme: str
-    port: int
-    session: Callable[[DatabaseAccess, RowsOrigin, Bounds], AbstractContextManager[Session]]
-    buffered_bytes: Callable[[int], int]
+OpenSession = Callable[[DatabaseAccess, RowsOrigin], AbstractContextManager[Session]]
+"""What a dialect is to others."""
 
 
 def number(text: str) -> int:
@@ -106,4 +102,31 @@ def number(text: str) -> int:
     return int(text)
 
 
-_DIGITS_MAX = 18
+_DIGITS_MAX: Final = 18
+
+
+def decimal_type(precision: int, scale: int) -> str:
+    """The type of columns of decimals."""
+    return f"decimal({precision}, {scale})"
+
+
+PRECISION_MAX: Final = 38
+"""Of a type of decimals."""
+
+
+Call = tuple[str, tuple[str | int | None, ...]]
+"""The name of a method of a session, and its arguments."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a process reads for a source. A call that returns rows is the last one."""
+
+    access: DatabaseAccess
+    origin: RowsOrigin
+    calls: tuple[Call, ...]
+
+
+ERRORS: Final[Mapping[str, type[Exception]]] = {
+    error.__name__: error for error in (StatementRefused, DatabaseOutOfReach, ReplyTooLarge, TimeoutError)
+}
+"""The errors of a session by name."""

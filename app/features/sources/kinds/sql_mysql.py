@@ -9,41 +9,35 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Timer
 from typing import Final
 
 import msgspec
+from pymysql import err
+from pymysql.connections import Connection
 from pymysql.constants import FIELD_TYPE, FLAG
+from pymysql.cursors import SSCursor
 from pymysql.protocol import FieldDescriptorPacket
 
 from app.features.sources.kinds.sql_dialect import (
+    PRECISION_MAX,
     DatabaseAccess,
     DatabaseOutOfReach,
-    Dialect,
     Line,
     RowsOrigin,
     StatementRefused,
+    decimal_type,
     number,
 )
-from app.infra.outbound.bounded_mysql import (
-    BoundedMysql,
-    MysqlLogin,
-    MysqlLost,
-    MysqlRefused,
-    Row,
-    connected_mysql,
-)
-from app.infra.outbound.bounds import Bounds
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX
 from app.infra.outbound.foreign import foreign_text
-from app.kernel.format.schema.types import Decimal
 
-# The description of up to 4,096 columns counts with the first row.
-_DESCRIPTION_BYTES: Final = 2 * 1024 * 1024
-_PRECISION_MAX: Final = 38
 _BITS_MAX: Final = 63
 _BIT_BYTES_MAX: Final = 8
 _BINARY_CHARSET: Final = 63
@@ -54,6 +48,8 @@ _PASSING: Final = frozenset(
 )
 
 Encode = Callable[[bytes], bytes]
+Row = tuple[bytes | None, ...]
+"""The values of a row as the server has sent them: text, or the bytes of binary columns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +72,7 @@ class _Column:
 class _Session:
     """See `Session`."""
 
-    def __init__(self, connection: BoundedMysql, relation: RowsOrigin) -> None:
+    def __init__(self, connection: Connection, relation: RowsOrigin) -> None:
         self._connection = connection
         self._relation = relation
 
@@ -91,7 +87,7 @@ class _Session:
         some = f"SELECT 1 {self._after(since)} LIMIT {limit}"
         return number(self._one(f"SELECT COUNT(*) FROM ({some}) AS found"))
 
-    def rows_after(self, since: str | None, count: int) -> Generator[Line]:
+    def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """See `Session.rows_after`. MySQL has no `WITH TIES`: the last watermark is found first."""
         place, column = self._watermark
         order, after = column.order(self._name(column.name)), self._after(since)
@@ -101,15 +97,13 @@ class _Session:
         )
         if watermark_rows:
             after += f" AND {order} <= {_literal(column, _text(watermark_rows[0][0]))}"
-        with closing(self._lines(f"SELECT source.* {after} ORDER BY {order}")) as rows:
-            for line, row in rows:
-                yield line, _text(row[place])
+        for line, row in self._lines(f"SELECT source.* {after} ORDER BY {order}"):
+            yield line, _text(row[place])
 
-    def rows(self) -> Generator[Line]:
+    def rows(self) -> Iterator[Line]:
         """See `Session.rows`."""
-        with closing(self._lines(f"SELECT source.* {self._from()}")) as rows:
-            for line, _ in rows:
-                yield line, None
+        for line, _ in self._lines(f"SELECT source.* {self._from()}"):
+            yield line, None
 
     def digest(self) -> str:
         """See `Session.digest`."""
@@ -123,9 +117,13 @@ class _Session:
 
     @cached_property
     def _columns(self) -> Sequence[_Column]:
-        fields = self._connection.columns(f"SELECT source.* {self._from()} LIMIT 0")
+        cursor = _executed(self._connection, f"SELECT source.* {self._from()} LIMIT 0")
+        # The description of DB-API has neither the flags nor the set of characters.
+        fields = getattr(cursor._result, "fields", None)
         if not fields:
             raise StatementRefused("the database describes no columns")
+        while cursor.fetchone() is not None:
+            pass
         return [_column(field) for field in fields]
 
     @cached_property
@@ -158,32 +156,30 @@ class _Session:
     def _name(self, column: str) -> str:
         return f"source.{_quoted(column)}"
 
-    def _lines(self, statement: str) -> Generator[tuple[bytes, Row]]:
+    def _lines(self, statement: str) -> Iterator[tuple[bytes, Row]]:
         keys = [column.key for column in self._columns]
         encoders = [column.encode for column in self._columns]
-        with closing(self._rows(statement, len(keys))) as rows:
-            for row in rows:
-                values = (
-                    key + (b"null" if value is None else encode(value))
-                    for key, encode, value in zip(keys, encoders, row, strict=True)
-                )
-                yield b"{" + b",".join(values) + b"}\n", row
+        for row in self._rows(statement, len(keys)):
+            values = (
+                key + (b"null" if value is None else encode(value))
+                for key, encode, value in zip(keys, encoders, row, strict=True)
+            )
+            yield b"{" + b",".join(values) + b"}\n", row
 
-    def _rows(self, statement: str, columns: int) -> Generator[Row]:
-        with closing(self._connection.rows(statement)) as rows:
-            for row in rows:
-                if len(row) != columns:
-                    raise StatementRefused(f"the database returns a row that is not of {columns} values")
-                yield row
+    def _rows(self, statement: str, columns: int) -> Iterator[Row]:
+        cursor = _executed(self._connection, statement)
+        while (row := cursor.fetchone()) is not None:
+            if len(row) != columns:
+                raise StatementRefused(f"the database returns a row that is not of {columns} values")
+            yield row
 
     def _all(self, statement: str, *, columns: int) -> list[Row]:
         """The rows of a statement that returns one at most."""
         rows: list[Row] = []
-        with closing(self._rows(statement, columns)) as cursor:
-            for row in cursor:
-                if rows:
-                    raise StatementRefused("the database returns more rows than one")
-                rows.append(row)
+        for row in self._rows(statement, columns):
+            if rows:
+                raise StatementRefused("the database returns more rows than one")
+            rows.append(row)
         return rows
 
     def _one(self, statement: str) -> str:
@@ -193,51 +189,97 @@ class _Session:
         return _text(rows[0][0])
 
 
+class _LoginRefused:
+    """A method of login that would send the password as it is."""
+
+    def __init__(self, connection: Connection) -> None:
+        del connection
+
+    def authenticate(self, _packet: object) -> None:
+        """Raises DatabaseOutOfReach."""
+        raise DatabaseOutOfReach("the server requires a method of login that is not supported")
+
+
+_LOGINS_REFUSED: Final = dict.fromkeys(
+    (b"mysql_clear_password", b"dialog", b"mysql_old_password", b"client_ed25519"), _LoginRefused
+)
+
+
 @contextmanager
-def _session(access: DatabaseAccess, relation: RowsOrigin, bounds: Bounds) -> Iterator[_Session]:
-    login = MysqlLogin(
-        host=access.host,
-        address=access.address,
-        port=access.port,
-        user=access.user,
-        password=access.password,
-        database=access.database,
-        verify=not access.plain,
-    )
+def open_mysql(access: DatabaseAccess, origin: RowsOrigin) -> Iterator[_Session]:
+    """See `OpenSession`."""
     try:
-        with connected_mysql(login, bounds, CONNECT_SECONDS_MAX) as connection:
-            _begin(connection, access.seconds)
-            try:
-                yield _Session(connection, relation)
-            except MysqlRefused as error:
-                raise _refused(error) from error
-    except MysqlRefused as error:
-        # The login, or what begins a transaction.
-        raise DatabaseOutOfReach(foreign_text(error)) from error
-    except MysqlLost as error:
-        raise DatabaseOutOfReach(foreign_text(error)) from error
-    except TimeoutError:
-        raise
-    except OSError as error:
-        raise DatabaseOutOfReach(foreign_text(error)) from error
+        connection = _connected(access)
+        _begin(connection, access.seconds)
+    except (err.MySQLError, OSError) as error:
+        raise DatabaseOutOfReach(foreign_text(error.args[-1] if error.args else error)) from error
+    try:
+        yield _Session(connection, origin)
+    except err.MySQLError as error:
+        raise _refused(error) from error
 
 
-def _begin(connection: BoundedMysql, seconds: float) -> None:
+def _connected(access: DatabaseAccess) -> Connection:
+    connection = Connection(
+        host=access.host,
+        user=access.user,
+        # PyMySQL would encode a text as Latin 1.
+        password=access.password.encode(),
+        database=access.database,
+        charset="utf8mb4",
+        autocommit=None,
+        use_unicode=False,
+        conv={},
+        cursorclass=SSCursor,
+        auth_plugin_map=_LOGINS_REFUSED,
+        # Without one, the connection is encrypted where the server offers it.
+        ssl=None if access.plain else ssl.create_default_context(),
+        defer_connect=True,
+    )
+    # Of these, PyMySQL would send its version and the number of the process, too.
+    connection._connect_attrs = {"program_name": "headwater source"}
+    plain = socket.create_connection((access.address, access.port), CONNECT_SECONDS_MAX)
+    # The time for all of the login; PyMySQL has one for each read, that of statements, too.
+    with plain.dup() as same:
+        timer = Timer(CONNECT_SECONDS_MAX, same.shutdown, (socket.SHUT_RDWR,))
+        timer.start()
+        connection.connect(plain)
+        timer.cancel()
+    return connection
+
+
+def _begin(connection: Connection, seconds: float) -> None:
     """Begins a transaction that only reads, and sees one snapshot, with times in UTC."""
     if "mariadb" in connection.server_version.lower():
         limit = f"max_statement_time = {seconds:.3f}"
     else:
         limit = f"max_execution_time = {int(seconds * 1000)}"
-    connection.run(f"SET SESSION time_zone = '+00:00', {limit}")
-    connection.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    connection.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    for statement in (
+        f"SET SESSION time_zone = '+00:00', {limit}",
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    ):
+        if _executed(connection, statement).fetchone() is not None:
+            raise DatabaseOutOfReach("the server returns rows where none are expected")
 
 
-def _refused(error: MysqlRefused) -> Exception:
-    text = foreign_text(error)
-    if error.code in _TIMED_OUT:
+def _executed(connection: Connection, statement: str) -> SSCursor:
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    return cursor
+
+
+# From 2000 on, numbers are those of the client's own errors.
+_CLIENT_ERRORS: Final = range(2000, 3000)
+
+
+def _refused(error: err.MySQLError) -> Exception:
+    """The error of a statement, whose code is the server's unless it is one of PyMySQL."""
+    code, text = error.args[0] if error.args else 0, foreign_text(error.args[-1] if error.args else error)
+    if code in _TIMED_OUT:
         return TimeoutError(text)
-    return DatabaseOutOfReach(text) if error.code in _PASSING else StatementRefused(text)
+    is_refusal = isinstance(code, int) and code >= 1000 and code not in _CLIENT_ERRORS
+    return StatementRefused(text) if is_refusal and code not in _PASSING else DatabaseOutOfReach(text)
 
 
 def _quoted(name: str) -> str:
@@ -348,8 +390,8 @@ def _column(field: FieldDescriptorPacket) -> _Column:
             return _Column(name=name, type_=_WHOLE_TYPES[code][unsigned], encode=_whole, literal=_WHOLE)
         case FIELD_TYPE.NEWDECIMAL | FIELD_TYPE.DECIMAL:
             digits = field.length - (field.scale > 0) - (not unsigned)
-            scale = min(field.scale, _PRECISION_MAX)
-            type_ = str(Decimal(max(1, scale, min(digits, _PRECISION_MAX)), scale))
+            scale = min(field.scale, PRECISION_MAX)
+            type_ = decimal_type(max(1, scale, min(digits, PRECISION_MAX)), scale)
             return _Column(name=name, type_=type_, encode=_checked(_DECIMAL), literal=_DECIMAL)
         case FIELD_TYPE.DOUBLE:
             return _Column(name=name, type_="double", encode=_checked(_DOUBLE), literal=_double)
@@ -383,11 +425,3 @@ _WHOLE_TYPES: Final = {
     FIELD_TYPE.LONGLONG: ("int64", "decimal(20, 0)"),
     FIELD_TYPE.YEAR: ("int16", "int16"),
 }
-
-
-def _buffered_bytes(row_bytes: int) -> int:
-    return row_bytes + _DESCRIPTION_BYTES
-
-
-MYSQL: Final = Dialect(scheme="mysql", port=3306, session=_session, buffered_bytes=_buffered_bytes)
-"""See the module."""

@@ -5,40 +5,36 @@ Each statement is sent by itself, so that a query cannot end the transaction, wh
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.types.string import ByteaBinaryLoader
 
 from app.features.sources.kinds.sql_dialect import (
+    PRECISION_MAX,
     DatabaseAccess,
     DatabaseOutOfReach,
-    Dialect,
     Line,
     RowsOrigin,
     StatementRefused,
+    decimal_type,
     number,
 )
-from app.infra.outbound.bounded_postgres import BoundedConnection, connected
-from app.infra.outbound.bounds import Bounds
+from app.infra.outbound.bounds import ReplyTooLarge
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX
 from app.infra.outbound.foreign import foreign_text
-from app.kernel.format.schema.types import Decimal
 
-# While a row is waited for, rows after it arrive: libpq fills its buffer, which is up to twice as large as the largest
-# row, and the system the window of the socket.
-_BUFFER_FACTOR: Final = 2
-_AHEAD_BYTES: Final = 4 * 1024 * 1024
 _ROW: Final = sql.SQL("row_to_json(source)::text")
-_PRECISION_MAX: Final = 38
 
 
 class _Session:
     """See `Session`."""
 
-    def __init__(self, connection: BoundedConnection, relation: RowsOrigin) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], relation: RowsOrigin) -> None:
         self._connection = connection
         self._relation = relation
         self._watermark = sql.Identifier("source", relation.watermark or "")
@@ -60,21 +56,19 @@ class _Session:
             )
         return number(self._one(query, since))
 
-    def rows_after(self, since: str | None, count: int) -> Generator[Line]:
+    def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """See `Session.rows_after`."""
         query = sql.SQL("SELECT {}, {}::text {} ORDER BY {} FETCH FIRST {} ROWS WITH TIES").format(
             _ROW, self._watermark, self._after(since), self._watermark, count
         )
-        with closing(self._texts(query, since, columns=2)) as rows:
-            for text, value in rows:
-                yield text.encode() + b"\n", value
+        for text, value in self._texts(query, since, columns=2):
+            yield text + b"\n", value.decode()
 
-    def rows(self) -> Generator[Line]:
+    def rows(self) -> Iterator[Line]:
         """See `Session.rows`."""
         query = sql.SQL("SELECT {} {}").format(_ROW, self._from())
-        with closing(self._texts(query, None, columns=1)) as rows:
-            for (text,) in rows:
-                yield text.encode() + b"\n", None
+        for (text,) in self._texts(query, None, columns=1):
+            yield text + b"\n", None
 
     def digest(self) -> str:
         """See `Session.digest`."""
@@ -96,28 +90,21 @@ class _Session:
         return sql.SQL("{} WHERE {} > %(watermark)s").format(self._from(), self._watermark)
 
     def _one(self, query: sql.Composable, since: str | None) -> str:
-        with closing(self._texts(query, since, columns=1)) as rows:
-            for row in rows:
-                text: str = row[0]
-                if next(rows, None) is None:
-                    return text
-                break
-        raise StatementRefused("the database does not return one row where one is expected")
+        rows = self._texts(query, since, columns=1)
+        row = next(rows, None)
+        if row is None or next(rows, None) is not None:
+            raise StatementRefused("the database does not return one row where one is expected")
+        return row[0].decode()
 
-    def _texts(self, query: sql.Composable, since: str | None, *, columns: int) -> Generator[tuple[Any, ...]]:
-        """The rows of a statement as they arrive, of this number of texts. One that is not read to its end closes the
-        connection.
-        """
+    def _texts(
+        self, query: sql.Composable, since: str | None, *, columns: int
+    ) -> Iterator[tuple[bytes, ...]]:
+        """The rows of a statement as they arrive, of this number of texts."""
         parameters = None if since is None else {"watermark": since}
-        rows = self._connection.cursor().stream(self._literal(query, since), parameters)
-        try:
-            for row in rows:
-                if len(row) != columns or not all(isinstance(value, str) for value in row):
-                    raise StatementRefused(f"the database returns a row that is not of {columns} texts")
-                yield row
-        except (GeneratorExit, StatementRefused):
-            self._connection.close()
-            raise
+        for row in self._connection.cursor().stream(self._literal(query, since), parameters, binary=True):
+            if len(row) != columns or not all(isinstance(value, bytes) for value in row):
+                raise StatementRefused(f"the database returns a row that is not of {columns} texts")
+            yield row
 
     def _literal(self, query: sql.Composable, since: str | None) -> bytes:
         """The text of a statement. Without parameters, psycopg leaves the signs `%` of a user's query alone."""
@@ -129,17 +116,23 @@ class _Session:
 
 
 @contextmanager
-def _session(access: DatabaseAccess, relation: RowsOrigin, bounds: Bounds) -> Iterator[_Session]:
+def open_postgres(access: DatabaseAccess, origin: RowsOrigin) -> Iterator[_Session]:
+    """See `OpenSession`."""
     try:
-        with connected(_stated(access), bounds, CONNECT_SECONDS_MAX) as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            yield _Session(connection, relation)
+        connection = psycopg.connect(make_conninfo(**_stated(access)))
+        # Texts in binary form are their bytes.
+        connection.adapters.register_loader("text", ByteaBinaryLoader)
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        yield _Session(connection, origin)
     except psycopg.errors.QueryCanceled as error:
         raise TimeoutError(_text(error)) from error
     except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
         raise StatementRefused(_text(error)) from error
     except psycopg.Error as error:
+        # libpq has no code for the lack of memory for a reply.
+        if error.sqlstate is None and "memory" in str(error):
+            raise ReplyTooLarge(_text(error)) from error
         raise DatabaseOutOfReach(_text(error)) from error
 
 
@@ -154,6 +147,11 @@ def _stated(access: DatabaseAccess) -> dict[str, str]:
         "dbname": access.database,
         "options": f"-c statement_timeout={int(access.seconds * 1000)} -c timezone=UTC",
         "application_name": "headwater source",
+        "client_encoding": "UTF8",
+        "connect_timeout": str(int(CONNECT_SECONDS_MAX)),
+        # No ticket of Kerberos is used, and no other method that does not need the password.
+        "gssencmode": "disable",
+        "require_auth": "none,password,md5,scram-sha-256",
     }
     if access.plain:
         return {**parameters, "sslmode": "prefer"}
@@ -167,14 +165,10 @@ def _text(error: psycopg.Error) -> str:
 def _type(column: psycopg.Column) -> str | None:
     if column.type_code == _NUMERIC and column.precision is not None and column.scale is not None:
         # Postgres admits negative scales, and scales above the precision.
-        if 0 <= column.scale <= column.precision <= _PRECISION_MAX:
-            return str(Decimal(column.precision, column.scale))
+        if 0 <= column.scale <= column.precision <= PRECISION_MAX:
+            return decimal_type(column.precision, column.scale)
         return None
     return _TYPES.get(column.type_code)
-
-
-def _buffered_bytes(row_bytes: int) -> int:
-    return _BUFFER_FACTOR * row_bytes + _AHEAD_BYTES
 
 
 _NUMERIC: Final = 1700
@@ -193,6 +187,3 @@ _TYPES: Final = {
     # bytea, "char", name, text, money, bpchar, varchar, time, timetz, interval, uuid, cidr, inet, macaddr
     **dict.fromkeys((17, 18, 19, 25, 790, 1042, 1043, 1083, 1266, 1186, 2950, 650, 869, 829), "string"),
 }
-
-POSTGRES: Final = Dialect(scheme="postgresql", port=5432, session=_session, buffered_bytes=_buffered_bytes)
-"""See the module."""

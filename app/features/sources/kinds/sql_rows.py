@@ -4,14 +4,15 @@ By watermark, the position is the greatest value that was read; rows with equal 
 the position is a digest of all rows: a round reads all of them if it has changed.
 
 Rows are read one at a time as they arrive, within the limits of the round: a server may send more than it was asked
-for. How a kind of database is connected to and read is the matter of its `Dialect`.
+for. The database is read by a process of its own (`sql_serve`), since a client keeps what a server sends in memory, and
+may wait for it without end. How a kind of database is connected to and read is the matter of its `Session`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Final
@@ -21,16 +22,16 @@ import msgspec
 
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.kinds.sql_dialect import (
+    PORTS,
+    Call,
     DatabaseAccess,
     DatabaseOutOfReach,
-    Dialect,
     Line,
+    Request,
     RowsOrigin,
-    Session,
     StatementRefused,
 )
-from app.features.sources.kinds.sql_mysql import MYSQL
-from app.features.sources.kinds.sql_postgres import POSTGRES
+from app.features.sources.kinds.sql_frames import FrameReader
 from app.features.sources.ports import (
     Ledger,
     Output,
@@ -47,22 +48,26 @@ from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules, Target
 from app.infra.outbound.bounds import Bounds, ReplyTooLarge
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.infra.outbound.limited_process import LimitedProcesses
 from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of
 
-_DIALECTS: Final[Mapping[str, Dialect]] = {
-    POSTGRES.scheme: POSTGRES,
-    MYSQL.scheme: MYSQL,
-    # They have one protocol.
-    "mariadb": MYSQL,
-}
+PROCESSES: Final = LimitedProcesses("app.features.sources.kinds.sql_serve")
+"""The processes that read databases."""
+# A row as a line, and the description of the columns.
+_FRAME_FACTOR: Final = 2
+_FRAME_BYTES: Final = 4 * 1024 * 1024
+# A client has a row several times: as it has arrived, in the buffers of its growth, as texts, and as a line.
+_MEMORY_FACTOR: Final = 6
+_MEMORY_BYTES: Final = 64 * 1024 * 1024
 # Rows with the value of the last one are read beyond the limits of a round, up to these.
 _EQUAL_ROWS_MAX: Final = 100_000
 _EQUAL_BYTES_MAX: Final = 64 * 1024 * 1024
 # The share of its time after which a round by watermark takes no further value.
 _READING_SHARE: Final = 0.75
+_TYPES: Final = dict[str, str | None]
 _SHOWN_CHARACTERS: Final = 100
 _TEXT = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
 
@@ -110,12 +115,15 @@ class SqlRows:
         """See `SourceKind.plan`."""
         del ledger
         config = msgspec.convert(place.config, SqlConfig)
-        with self._connected(config, place.environment, limits.seconds) as session:
-            if config.watermark is None:
-                if position.get("digest") == session.digest():
+        calls: list[Call] = [("digest", ())]
+        if config.watermark is None:
+            with self._answer(config, place.environment, calls, limits.seconds) as answer:
+                if position.get("digest") == answer.value(str):
                     return None
-                return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
-            count = session.count_after(_since(position), limits.rows + 1)
+            return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
+        calls = [("count_after", (_since(position), limits.rows + 1))]
+        with self._answer(config, place.environment, calls, limits.seconds) as answer:
+            count = answer.value(int)
         if not count:
             return None
         return RoundPlan(
@@ -127,18 +135,21 @@ class SqlRows:
     def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
         """See `SourceKind.fetch`."""
         config = msgspec.convert(place.config, SqlConfig)
-        with self._connected(config, place.environment, limits.seconds, output.check) as session:
-            columns = _Columns(database_types=session.columns())
-            if config.watermark is None:
-                # Both see the same rows: the transaction has one snapshot.
-                digest = session.digest()
-                with _body(output, columns) as body, closing(session.rows()) as rows:
-                    _copy_all(columns.noted(rows), body, limits)
-                return PartRead(position={"digest": digest})
-            since = part.content["since"]
-            lines = session.rows_after(since, limits.rows)
-            with _body(output, columns) as body, closing(lines) as rows:
-                last = _copy_values(columns.noted(rows), body, limits)
+        calls: list[Call]
+        if config.watermark is None:
+            calls = [("columns", ()), ("digest", ()), ("rows", ())]
+            # They see the same rows: the transaction has one snapshot.
+            with self._answer(config, place.environment, calls, limits.seconds, output.check) as answer:
+                columns, digest = _Columns(database_types=answer.value(_TYPES)), answer.value(str)
+                with _body(output, columns) as body:
+                    _copy_all(columns.noted(answer.rows()), body, limits)
+            return PartRead(position={"digest": digest})
+        since = part.content["since"]
+        calls = [("columns", ()), ("rows_after", (since, limits.rows))]
+        with self._answer(config, place.environment, calls, limits.seconds, output.check) as answer:
+            columns = _Columns(database_types=answer.value(_TYPES))
+            with _body(output, columns) as body:
+                last = _copy_values(columns.noted(answer.rows()), body, limits)
         watermark = since if last is None else last
         return PartRead(position={} if watermark is None else {"watermark": watermark})
 
@@ -148,21 +159,24 @@ class SqlRows:
         config = msgspec.convert(place.config, SqlConfig)
         if config.watermark is None:
             return SourceLag()
-        with self._connected(config, place.environment, RoundLimits().seconds) as session:
-            return SourceLag(rows=session.count_after(_since(position), None))
+        calls: list[Call] = [("count_after", (_since(position), None))]
+        with self._answer(config, place.environment, calls, RoundLimits().seconds) as answer:
+            return SourceLag(rows=answer.value(int))
 
     def committed(self, place: Place, position: Position) -> None:
         """A database does not need to know how far it was read."""
 
     @contextmanager
-    def _connected(
+    def _answer(
         self,
         config: SqlConfig,
         environment: SourceEnvironment,
+        calls: Sequence[Call],
         seconds: float,
         check: Callable[[], None] | None = None,
-    ) -> Iterator[Session]:
-        """A transaction that only reads, and sees one snapshot; all of it takes these seconds at most.
+    ) -> Iterator[FrameReader]:
+        """The answer of a process that reads in one transaction, which sees one snapshot. All of it takes these seconds
+        at most; the process is killed once the context ends.
 
         Raises SourceUnavailable, SourceFailed, and what `check` raises.
         """
@@ -171,18 +185,17 @@ class SqlRows:
         except ValueError as reason:
             # It was registered with an earlier release.
             raise SourceFailed(f"the URL of the source is not valid: {reason}") from None
-        dialect = _DIALECTS[target.scheme]
-        bounds = Bounds(
-            deadline=time.monotonic() + seconds,
-            reply_bytes_max=dialect.buffered_bytes(self.row_bytes_max),
-        )
+        frame_bytes_max = _FRAME_FACTOR * self.row_bytes_max + _FRAME_BYTES
+        memory_bytes = _MEMORY_FACTOR * frame_bytes_max + _MEMORY_BYTES
+        bounds = Bounds(deadline=time.monotonic() + seconds)
         if check is not None:
             bounds = replace(bounds, check=check)
-        relation = RowsOrigin(table=config.table, query=config.query, watermark=config.watermark)
+        origin = RowsOrigin(table=config.table, query=config.query, watermark=config.watermark)
         public_url = f"{target.scheme}://{target.host}:{target.port}{target.path}"
         try:
             [address, *_] = _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
             access = DatabaseAccess(
+                scheme=target.scheme,
                 host=target.host,
                 address=address,
                 port=target.port,
@@ -192,8 +205,9 @@ class SqlRows:
                 seconds=seconds,
                 plain=environment.plain_http,
             )
-            with dialect.session(access, relation, bounds) as session:
-                yield session
+            request = msgspec.json.encode(Request(access, origin, tuple(calls)))
+            with PROCESSES.answer(request, bounds, memory_bytes) as stream:
+                yield FrameReader(stream, frame_bytes_max)
         except AddressRefused as reason:
             raise SourceFailed(f"{public_url} cannot be read: {reason}") from None
         except ReplyTooLarge as error:
@@ -243,8 +257,7 @@ class _Columns:
 def _target(url: str) -> tuple[SplitResult, Target]:
     """Raises ValueError with the reason why it is no URL of a database."""
     parts = urlsplit(url)
-    dialect = _DIALECTS.get(parts.scheme)
-    if dialect is None or not parts.hostname or not parts.path.strip("/") or not parts.username:
+    if parts.scheme not in PORTS or not parts.hostname or not parts.path.strip("/") or not parts.username:
         raise ValueError(
             "expected postgresql://user@host:5432/database, or mysql:// or mariadb:// with port 3306"
         )
@@ -254,7 +267,7 @@ def _target(url: str) -> tuple[SplitResult, Target]:
         raise ValueError("the password is a member of its own, which is never shown")
     if parts.query or parts.fragment:
         raise ValueError("a URL of a database has no query here")
-    port = parts.port or dialect.port
+    port = parts.port or PORTS[parts.scheme]
     return parts, Target(scheme=parts.scheme, host=parts.hostname, port=port, path=parts.path)
 
 
