@@ -209,7 +209,10 @@ class Database:
                 connection.close()
         except PoolTimeout as error:
             raise _unavailable() from error
-        except OperationalError as error:
+        except DBAPIError as error:
+            # The end of a session that stood still in its transaction is an InternalError.
+            if not (isinstance(error, OperationalError) or error.connection_invalidated):
+                raise
             sqlstate = getattr(error.orig, "sqlstate", None) or ""
             if sqlstate.startswith(_LIMIT_CLASS):
                 raise NotStorable(

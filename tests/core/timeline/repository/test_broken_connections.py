@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from sqlalchemy.exc import DataError
 
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job, JobState
@@ -188,6 +190,37 @@ def test_process_that_stands_still_in_a_transaction_does_not_fail_the_commits_of
         stand_still()
     frozen.close()
     assert [type(outcome) for outcome in outcomes] == [Published]
+
+
+@pytest.mark.parametrize("timeout", ["idle_in_transaction_session_timeout", "transaction_timeout"])
+def test_statement_after_postgres_has_ended_the_session_is_unavailable_and_changes_nothing(
+    database_url: str, stores: Stores, tenant_id: str, dataset: Dataset, timeout: str
+) -> None:
+    frozen = Database(database_url)
+
+    def stand_still() -> None:
+        with frozen.tenant(tenant_id) as connection:
+            connection.exec_driver_sql("UPDATE heads SET version = 7")
+            connection.exec_driver_sql(f"SET LOCAL {timeout} = '100ms'")
+            time.sleep(0.5)
+            connection.exec_driver_sql("SELECT 1")
+
+    with pytest.raises(Unavailable) as failure:
+        stand_still()
+    assert not isinstance(failure.value, CommitInDoubt)
+    assert stores.catalog.get(tenant_id, dataset.id) == dataset
+    with frozen.tenant(tenant_id) as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    frozen.close()
+
+
+def test_error_of_a_statement_is_not_unavailable(stores: Stores, tenant_id: str) -> None:
+    def divide() -> None:
+        with stores.database.tenant(tenant_id) as connection:
+            connection.exec_driver_sql("SELECT 1 / 0")
+
+    with pytest.raises(DataError):
+        divide()
 
 
 def test_shared_transaction_may_wait_for_longer(stores: Stores, tenant_id: str) -> None:
