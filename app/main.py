@@ -49,7 +49,7 @@ from app.core.platform import Platform
 from app.http.audited import AuditedRequests
 from app.http.auth import RequireGrant
 from app.http.bearer import BearerAuthentication
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.limits.threads import PageThreads, Threads
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.limits.usage_counter import UsageCounter

@@ -29,8 +29,8 @@ from app.core.platform import Platform
 from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.sources.compose import round_store
-from app.infra.db.rotation import Rotation
 from app.infra.db.session import Database
+from app.infra.db.tenant_rotation import Rotation
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings, is_cluster
 from app.process.doctor import Examined, log_faults

@@ -14,7 +14,7 @@ from litestar.types import ASGIApp
 from app.access.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.access.tenants.errors import TenantSuspended
 from app.access.tenants.values import KeyScope, Principal, seen_in_part
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.request_credential import Permit, RequestCredential
 from app.kernel.format.identifiers import is_uuid

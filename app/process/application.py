@@ -17,7 +17,7 @@ from app.core.feature.api import provided_by_name
 from app.core.messaging.redis_limits import RedisLimits
 from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.dependencies import resolve_in_sequence
 from app.http.limits.request_limits import RequestLimits
 from app.http.limits.unread_bytes import UnreadBytes

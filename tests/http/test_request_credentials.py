@@ -13,7 +13,7 @@ from litestar.connection import ASGIConnection
 
 from app.access.oidc.errors import TokenRefused
 from app.access.tenants.values import Grant, KeyScope, Principal
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
 from app.http.waiting import credential_checks, request_credential, shared_polls
 from app.http.waiting.request_credential import CredentialEnded, RequestCredential

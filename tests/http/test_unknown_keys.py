@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 
 from app.access.tenants.values import new_api_key
-from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX
+from app.http.credential_cache import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX
 from app.http.limits.threads import THREADS_MAX
 from tests.support.http import ORDERS, problem
 from tests.support.postgres import TestServer

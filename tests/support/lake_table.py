@@ -19,7 +19,7 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore, with_own_rows
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
 from app.kernel.commit.compaction_plan import plan_compaction
 from app.kernel.commit.conflict import CommittedChange

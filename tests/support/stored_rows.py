@@ -28,7 +28,7 @@ from app.features.sources.kinds.files import FilesConfig
 from app.features.sources.kinds.http_pages import HttpConfig
 from app.features.sources.kinds.kafka import KafkaConfig
 from app.features.sources.kinds.sql_rows import SqlConfig
-from app.infra.db.document import Document, dumped
+from app.infra.db.stored_json import Document, dumped
 from app.process.tables import metadata
 
 INNER_TYPES: Final[Mapping[str, Any]] = {

@@ -17,7 +17,7 @@ from app.core.changes.handlers.head_polls import head_polls
 from app.core.changes.handlers.shared_pages import SharedPages
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.limits.threads import Threads
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.shared_polls import SharedPolls

@@ -29,7 +29,7 @@ from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType, 
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, FileKind, IndexKind, Slot
 from app.kernel.format.halving import inside
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.paths import Folder, written_path
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN

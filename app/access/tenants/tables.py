@@ -35,7 +35,7 @@ from app.infra.db.columns import (
     text_column,
     timestamp_column,
 )
-from app.infra.db.document import Document
+from app.infra.db.stored_json import Document
 
 tenants: Final = Table(
     "tenants",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.core.changes.positions import SnapshotPosition
-from app.kernel.changelog.forms import ChangeForm, Events
+from app.kernel.changelog.delivery_forms import ChangeForm, Events
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 

@@ -42,7 +42,7 @@ from app.infra.db.columns import (
     text_column,
     timestamp_column,
 )
-from app.infra.db.document import Document
+from app.infra.db.stored_json import Document
 from app.kernel.format.errors import Fault
 from app.kernel.format.instant import RowCounts
 

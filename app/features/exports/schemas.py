@@ -31,7 +31,7 @@ from app.http.parameters.page_options import PageOptions
 from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from app.kernel.changelog.corrections_since import CorrectionsSince
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.changelog.shared_files import changes_by_unit, is_of_share, shares_of, sharing_partitions
 from app.kernel.codecs.commit_times import PackedCommitTimes
 from app.kernel.commit.read_plan import plan_read

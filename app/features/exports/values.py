@@ -12,7 +12,7 @@ from app.core.changes.positions import FeedStart
 from app.core.consumers.values import MaxLag
 from app.core.jobs.values import Claim, Job, JobState, RequestKey
 from app.features.exports.tasks import ExportFormat, ExportQuery
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.schema.schema import Field
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess

@@ -6,7 +6,8 @@ records what it changes, and it can be undone in the same way. A comparison coun
 
 Each is a job: `service/name_versions`, `service/restores` and `service/comparisons` accept it, check what is known
 already, and run it. `service/versions` finds a version by number, time or name, also for reads. `service/tag_policy`
-tags the last version of each period by itself (`services.tags` of the dataset). `repository` stores the names.
+tags the last version of each period by itself (`services.tags` of the dataset). `repository` stores the names;
+`app/core/timeline/repository/kept_versions` knows when they lapse.
 
     POST /datasets/orders/savepoints {"name": "before-import"}
     POST /datasets/orders/restores {"savepoint": "before-import"}

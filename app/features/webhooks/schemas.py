@@ -36,7 +36,7 @@ from app.http.parameters.page_options import PageOptions
 from app.http.parameters.patch import patched
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 
 BATCH_CHANGES_MAX = 1_000
 

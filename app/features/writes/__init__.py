@@ -10,6 +10,9 @@
 7. Conflicted → Replan: only the file groups that another commit changed are merged again, `replans_max` times at most.
 8. Fenced: jobs whose claims are void leave the group. An expired version or another schema sends a part back, too.
 
+The kernel has the rules: limits of rows in `app/kernel/format/rows/row_limits`, options
+in `app/kernel/commit/write_rules`.
+
     group = WriteGroup.of(jobs)             # every part is Claimed
     group = group.moved(part.read(staged))  # Decoded once all of its writes are read
     group = group.replan(conflicted)        # another commit came first

@@ -13,7 +13,7 @@ from litestar.handlers import BaseRouteHandler
 
 from app.access.errors import Forbidden, NotFound
 from app.access.tenants.values import KeyScope, Principal
-from app.http.credentials import Credentials
+from app.http.credential_cache import Credentials
 from app.http.waiting.credential_checks import CredentialCheck, may_read_the_same
 from app.infra.errors import Unavailable
 from app.kernel.format.errors import HeadwaterError

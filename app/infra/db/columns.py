@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.infra.db.document import Document
+from app.infra.db.stored_json import Document
 
 metadata: Final = MetaData(
     naming_convention={

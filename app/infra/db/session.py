@@ -19,8 +19,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.infra.db.acts import current_act
-from app.infra.db.document import dumped, undecoded
 from app.infra.db.errors import CommitInDoubt, TooSlow
+from app.infra.db.stored_json import dumped, undecoded
 from app.infra.errors import NotStorable, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"

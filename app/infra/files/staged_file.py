@@ -22,7 +22,7 @@ from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import Slot
 from app.kernel.format.operation import Operation
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.kernel.format.rows.staged import StagedBatch, StagedFile
 from app.kernel.format.rows.staging import ROW_COLUMN, in_slot_order, split_by_slot, with_ops

@@ -3,7 +3,7 @@
     changelog_scan      the changes that a reader requests, from changelog files that its caller opens
     change_selection    adds offset, version and time to stored changes; applies filter, partitions and columns
     change_positions    tables of changes by offset, with gaps
-    forms               delivery formats: two_event, single_event, retract, upsert, debezium, delta
+    delivery_forms      delivery formats: two_event, single_event, retract, upsert, debezium, delta
     corrections         which earlier change a -C or -R takes back
     verification, fold_check    folds a feed and compares the result with a table
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.kernel.changelog.changelog_run import SYSTEM_TIME, ChangelogRun
-from app.kernel.changelog.forms import one_array
+from app.kernel.changelog.delivery_forms import one_array
 from app.kernel.commit.read_plan import in_globs
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.kernel.format.errors import RestrictedGrant
 from app.kernel.format.file_group import ChangelogFile, partition_of
-from app.kernel.format.partition.codes import partition_codes
 from app.kernel.format.partition.fields import partition_sources
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets

@@ -24,7 +24,7 @@ from app.access.tenants.values import (
     new_api_key,
 )
 from app.features.administration.service import Administration
-from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
+from app.http.credential_cache import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
 from app.infra.identifiers import new_id
 from app.infra.runtime.loops import Loop
 from tests.support.postgres import TestServer

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.features.exports import tasks as export
 from app.features.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.file_group import (

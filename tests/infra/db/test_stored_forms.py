@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.dialects import postgresql
 
 from app.core.jobs.values import Progress
-from app.infra.db.document import Document, UnreadableDocument, dumped, forgetful_structs
+from app.infra.db.stored_json import Document, UnreadableDocument, dumped, forgetful_structs
 from app.kernel.format.dataset import DatasetDefinition
 from tests.support.stored_rows import stored_types
 

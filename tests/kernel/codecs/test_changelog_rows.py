@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.changelog.forms import ChangeForm, in_form
+from app.kernel.changelog.delivery_forms import ChangeForm, in_form
 from app.kernel.codecs import (
     BadRecord,
     BadRecords,

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kernel.format.file_group import ColumnStatistics
-from app.kernel.format.partition.codes import partition_codes
 from app.kernel.format.partition.fields import parse_partition, partition_name
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.partition.segments import partition_path
 from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.schema.schema import Schema

@@ -35,7 +35,7 @@ from app.kernel.format.definition.hive_table import hive_type
 from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.index.column_bounds import comparable_bound, stored_bound
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.key_order import key_order

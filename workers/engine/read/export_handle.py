@@ -22,7 +22,7 @@ from app.kernel.changelog.change_positions import changes_since
 from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogScan
 from app.kernel.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
-from app.kernel.changelog.forms import flat, in_form, json_names, symbols_of
+from app.kernel.changelog.delivery_forms import flat, in_form, json_names, symbols_of
 from app.kernel.changelog.shared_files import changes_by_unit, own_rows
 from app.kernel.commit.table_rows import BaseRows, MergedRows
 from app.kernel.format.index.key_hash import hash_keys

@@ -19,7 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from app.core.catalog.tables import dataset_labels, datasets
-from app.infra.db.document import Document
+from app.infra.db.stored_json import Document
 from app.kernel.format.definition.settings import NOTES
 
 _LABELS: Final = "labels"

@@ -34,7 +34,7 @@ from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
-from app.kernel.changelog.forms import flat
+from app.kernel.changelog.delivery_forms import flat
 from app.kernel.paging import PAGE_ROWS_MAX
 from app.kernel.sql.conditions.row_access import RowAccess
 

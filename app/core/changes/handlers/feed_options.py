@@ -30,7 +30,7 @@ from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
 from app.http.limits.threads import Threads
-from app.kernel.changelog.forms import ChangeForm, json_names, symbols_of
+from app.kernel.changelog.delivery_forms import ChangeForm, json_names, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.kernel.format.errors import FieldError, InvalidRequest

@@ -29,7 +29,7 @@ from app.kernel.changelog.change_positions import (
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogReader, ChangelogScan
-from app.kernel.changelog.forms import in_form
+from app.kernel.changelog.delivery_forms import in_form
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import ChangelogSegment

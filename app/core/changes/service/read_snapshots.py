@@ -30,7 +30,7 @@ from app.core.timeline.service.version_pins import expired_if_missing
 from app.infra.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import SYSTEM_TIME
-from app.kernel.changelog.forms import in_form
+from app.kernel.changelog.delivery_forms import in_form
 from app.kernel.commit.read_plan import plan_read
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema

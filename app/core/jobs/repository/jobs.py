@@ -50,8 +50,8 @@ from app.core.jobs.values import (
     RunnableDataset,
     WorkerEnd,
 )
-from app.infra.db.rotation import Rotation
 from app.infra.db.session import Database
+from app.infra.db.tenant_rotation import Rotation
 from app.infra.db.times import lease_end
 from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.identifiers import is_uuid

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from app.core.jobs.values import JobQueue, RunnableDataset
-from app.infra.db.rotation import Rotation
+from app.infra.db.tenant_rotation import Rotation
 
 _TENANTS: Final = text("""
     WITH RECURSIVE found (tenant_id, number) AS (

@@ -29,7 +29,7 @@ from app.http.openapi.openapi_components import INT64_MAX
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.kernel.changelog.forms import one_array
+from app.kernel.changelog.delivery_forms import one_array
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest

@@ -41,7 +41,7 @@ from app.features.reads.tasks import (
     table_sources,
 )
 from app.infra.files.ports import ObjectStorage
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.kernel.commit.read_plan import plan_read
 from app.kernel.format.dataset import DatasetDefinition

@@ -12,7 +12,7 @@ import pyarrow.types as kinds
 
 from app.core.changes.values import DeliveryFormat
 from app.features.webhooks.values import ChangeMessage, Register, TopicValue
-from app.kernel.changelog.forms import ChangeForm, json_names, one_array, symbols_of
+from app.kernel.changelog.delivery_forms import ChangeForm, json_names, one_array, symbols_of
 from app.kernel.codecs.json.encode import change_members
 from app.kernel.codecs.messages.avro_output import avro_namespace, avro_schema, avro_values
 from app.kernel.codecs.messages.framing import with_frame

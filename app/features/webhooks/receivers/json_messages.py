@@ -9,7 +9,7 @@ import msgspec
 
 from app.core.changes.values import DeliveryFormat
 from app.features.webhooks.values import ChangeMessage, TopicValue
-from app.kernel.changelog.forms import ChangeForm, json_names
+from app.kernel.changelog.delivery_forms import ChangeForm, json_names
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.kernel.format.partition.members import member_path
 

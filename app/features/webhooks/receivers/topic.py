@@ -28,7 +28,7 @@ from app.features.webhooks.values import (
     WebhookMessage,
 )
 from app.kernel.changelog.change_selection import ChangeSelection
-from app.kernel.changelog.forms import ChangeForm, in_form
+from app.kernel.changelog.delivery_forms import ChangeForm, in_form
 from app.kernel.codecs.messages.reading import UnsupportedSchema
 from app.kernel.format.partition.members import key_fields
 

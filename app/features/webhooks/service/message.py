@@ -22,7 +22,7 @@ from app.features.webhooks.values import (
     WebhookDefinition,
     WebhookEvents,
 )
-from app.kernel.changelog.forms import json_names, symbols_of
+from app.kernel.changelog.delivery_forms import json_names, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 

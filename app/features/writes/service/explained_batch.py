@@ -21,8 +21,8 @@ from app.kernel.format.halving import inside, key_numbers
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.index.live_key import LiveKey
 from app.kernel.format.operation import Operation
-from app.kernel.format.partition.codes import partition_codes
 from app.kernel.format.partition.members import column_of
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.changelog import OP_COLUMN
 from app.kernel.format.rows.placement import Placement
 from app.kernel.format.rows.record_key import encode_keys

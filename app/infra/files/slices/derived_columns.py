@@ -9,7 +9,7 @@ import pyarrow as pa
 from app.infra.files.slices.file_slice import Block
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import DataFile
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.meta_columns import FILE_NAME_FIELD, PARTITION_FIELD
 
 

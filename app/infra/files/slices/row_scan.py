@@ -20,7 +20,7 @@ from app.kernel.commit.read_plan import in_globs
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import live_mask
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.meta_columns import DERIVED_NAMES, META_FIELDS, VERSION_COLUMN, resolved
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.tree import Filter

@@ -39,8 +39,8 @@ from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.dataset import DatasetDefinition, MergeMode
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import matches_equal_rows
-from app.kernel.format.partition.codes import values_at
 from app.kernel.format.partition.members import columns_of, member_path
+from app.kernel.format.partition.row_partitions import values_at
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.kernel.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.kernel.format.rows.staging import JOB_COLUMN

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind, Slot
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 
 
 def numbers_in(files: np.ndarray) -> np.ndarray:

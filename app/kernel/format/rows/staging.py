@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import Slot
 from app.kernel.format.operation import Operation
-from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.kernel.format.rows.record_key import bucket_numbers
 from app.kernel.format.rows.staged import StagedBatch

@@ -13,7 +13,7 @@ from app.core.changes.handlers import events as change_events
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.http.waiting import shared_polls
 from app.infra.errors import Unavailable
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.support.http import problem, upsert
 from tests.support.streams import blocks, feed_of, serving, streamed
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.support.http import problem
 
 NDJSON = "application/x-ndjson"

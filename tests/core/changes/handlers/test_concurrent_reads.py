@@ -7,7 +7,7 @@ import threading
 import msgspec
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.support.http import upsert
 from tests.support.shares import share
 from tests.support.streams import blocks

@@ -11,7 +11,7 @@ import pytest
 from app.core.changes.handlers import events as change_events
 from app.core.changes.service import read_changes
 from app.kernel.changelog import changelog_scan
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.core.changes.handlers.test_change_events import blocks, followed, following
 from tests.support.http import problem, upsert
 

@@ -4,7 +4,7 @@ import asyncio
 from itertools import cycle, islice, product
 from urllib.parse import urlsplit
 
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.support.http import upsert
 from tests.support.streams import Counting, blocks, waiting, when
 

@@ -16,7 +16,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
 from app.infra.errors import Unavailable
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.sql.conditions.row_access import RowAccess
 from tests.support.stored_feed import DATASET

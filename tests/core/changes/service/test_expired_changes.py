@@ -13,7 +13,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
 from app.core.timeline.errors import OffsetExpired
 from app.infra.files.errors import CorruptFile
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from app.kernel.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History

@@ -17,7 +17,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.infra.files import data_sink
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog import changelog_scan
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import GrantNotApplicable, MaskedColumn, RestrictedGrant
 from app.kernel.format.rows.changelog import Op

@@ -17,7 +17,7 @@ import pytest
 from app.core.changes.handlers.feed_options import encoded
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.dataset import ChangelogProducer
 from tests.support.shares import share
 from tests.support.table_feed import TableFeed

@@ -19,7 +19,7 @@ from app.core.changes.values import ChangePage
 from app.infra.files import data_sink
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog import changelog_scan
-from app.kernel.changelog.forms import ChangeForm, in_form
+from app.kernel.changelog.delivery_forms import ChangeForm, in_form
 from app.kernel.format.errors import InvalidFilter, InvalidRequest
 from app.kernel.format.partition.globs import matches_partition_glob
 from app.kernel.format.rows.changelog import Op

@@ -22,7 +22,7 @@ from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from tests.support.merged_feed import MergedFeed
 from tests.support.shares import share

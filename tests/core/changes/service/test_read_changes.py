@@ -14,7 +14,7 @@ from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
 from app.core.timeline.errors import OffsetExpired
-from app.kernel.changelog.forms import ChangeForm, in_form
+from app.kernel.changelog.delivery_forms import ChangeForm, in_form
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN
 from tests.support.examples import a_third_of

@@ -17,7 +17,7 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.slices.table_walk import TableWalk
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField

@@ -10,8 +10,8 @@ import pytest
 
 from app.core.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
 from app.core.jobs.values import JobQueue
-from app.infra.db.rotation import Rotation
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.db.tenant_rotation import Rotation
 from app.infra.identifiers import new_id
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.postgres import TestServer

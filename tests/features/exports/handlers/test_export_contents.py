@@ -12,7 +12,7 @@ import pytest
 
 from app.features.exports import tasks
 from app.features.exports import tasks as export
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from tests.support.exports import (
     ARROW,
     KEYED,

@@ -31,7 +31,7 @@ from app.features.exports.values import (
 )
 from app.features.retention.repository.references import ReferenceStore
 from app.infra.identifiers import new_id
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES, commit_of, message

@@ -27,7 +27,7 @@ from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.forms import ChangeForm, symbols_of
+from app.kernel.changelog.delivery_forms import ChangeForm, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.rows.changelog import Op
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess

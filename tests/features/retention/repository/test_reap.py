@@ -26,7 +26,7 @@ from app.features.retention.service.reaper import Reap
 from app.infra.db.columns import metadata
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id
-from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.file_group import DataFile, DeletionVector, IndexFile, IndexKind
 from app.kernel.format.paths import dataset_prefix

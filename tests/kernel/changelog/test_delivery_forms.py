@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from app.kernel.changelog.forms import ChangeForm, flat, in_form, symbols_of
+from app.kernel.changelog.delivery_forms import ChangeForm, flat, in_form, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.format.rows.changelog import FeedError, Op, fold
