@@ -31,6 +31,7 @@ from app.infra.outbound.bounds import CHECK_SECONDS, Bounds
 # Without a home, no file of passwords, certificates or options is found. What is trusted is not secret.
 _VARIABLES: Final = {"HOME": "/dev/null/none", "LC_ALL": "C.UTF-8"}
 _TRUST_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_NICENESS: Final = 10
 # Of a request: its bytes, the bytes of memory that it may take, and its seconds.
 _HEAD: Final = struct.Struct("=QQd")
 
@@ -170,6 +171,8 @@ def _limited(descriptor: int) -> bytes:
     *_, data_pages, _ = Path("/proc/self/statm").read_text("ascii").split()
     memory_bytes += int(data_pages) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    # A server may keep it busy until its end.
+    os.nice(_NICENESS)
     # The default actions of SIGALRM and SIGIO end a process, whatever it does.
     signal.setitimer(signal.ITIMER_REAL, seconds)
     fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())

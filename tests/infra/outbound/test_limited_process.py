@@ -60,6 +60,12 @@ def test_nothing_of_this_process_is_in_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert sorted(kinds) == ["/dev/null", "/dev/null", "pipe", "socket"]
 
 
+def test_it_gives_way_to_the_work_of_others(processes: LimitedProcesses) -> None:
+    """A server that keeps it busy until the deadline takes no processor time from writes."""
+    with _answered(processes, b"echo") as (_, facts):
+        assert facts["niceness"] >= min(os.nice(0) + 10, 19)
+
+
 def test_memory_is_limited(processes: LimitedProcesses) -> None:
     for size_bytes, outcome in ((32 * _MEBIBYTE, b"allocated"), (128 * _MEBIBYTE, b"refused")):
         with _answered(processes, b"allocate %d" % size_bytes) as (answer, _):
