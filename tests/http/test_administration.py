@@ -119,6 +119,16 @@ def _until(done: Callable[[], bool]) -> None:
     assert any(done() for _ in range(500))
 
 
+@pytest.mark.parametrize("state", ["deleting", "deleted"])
+def test_state_of_a_deletion_cannot_be_set(state, operator, new_tenant):
+    tenant, client = new_tenant()
+    path = f"/tenants/{tenant['id']}"
+    members = problem(operator.patch(path, json={"state": state}), 400, "invalid-request")
+    assert [error["pointer"] for error in members["errors"]] == ["/state"]
+    assert operator.get(path).json()["state"] == "active"
+    assert client.post("/datasets", json=ORDERS).status_code == 201
+
+
 def test_key_is_made_listed_and_revoked_by_its_tenant(new_tenant, service):
     _, client = new_tenant()
     expires_at = (datetime.now(UTC) + timedelta(days=1)).isoformat()

@@ -28,6 +28,7 @@ from app.access.tenants.values import (
 )
 from app.features.administration.service import QuotaUse
 from app.http.parameters.page_options import PageOptions
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED
 from app.kernel.paging import Page
@@ -315,7 +316,10 @@ def _usage(usage: Usage, of: UsageOf) -> UsageResponse:
 
 
 def tenant_change(data: UpdateTenant) -> TenantChange:
-    """The change that a request describes."""
+    """The change that a request describes. Raises InvalidRequest."""
+    if data.state in (TenantState.DELETING, TenantState.DELETED):
+        detail = "expected `active` or `suspended`; DELETE deletes a tenant"
+        raise InvalidRequest(f"state: {detail}", [FieldError(pointer="/state", detail=detail)])
     return TenantChange(
         state=None if isinstance(data.state, msgspec.UnsetType) else data.state,
         reason=data.reason,
