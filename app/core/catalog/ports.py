@@ -5,9 +5,11 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.catalog.values import Dataset, SchemaVersion
+from app.kernel.format.schema.schema import Schema
 
 
 class DatasetLookup(Protocol):
@@ -19,4 +21,8 @@ class DatasetLookup(Protocol):
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
         """One of the schemas that the dataset had. Raises NotFound."""
+        ...
+
+    def later_schemas(self, tenant_id: str, dataset_id: str, schema_id: int) -> Sequence[Schema]:
+        """The schemas of the dataset after this one, in their order."""
         ...

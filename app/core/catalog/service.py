@@ -27,6 +27,7 @@ from app.kernel.format.definition.schema_change import UpdateDataset
 from app.kernel.format.definition.settings import dataset_notes
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.policies import TableServices
+from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -155,6 +156,10 @@ class GrantedDatasets:
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
         """A schema of a dataset that `get` has returned. Raises NotFound."""
         return self.catalog.schema(tenant_id, dataset_id, schema_id)
+
+    def later_schemas(self, tenant_id: str, dataset_id: str, schema_id: int) -> Sequence[Schema]:
+        """The schemas of such a dataset after this one, in their order."""
+        return self.catalog.later_schemas(tenant_id, dataset_id, schema_id)
 
     def reading(self) -> GrantedDatasets:
         """Those that the principal may read."""

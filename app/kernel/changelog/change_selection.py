@@ -14,7 +14,7 @@ from app.kernel.changelog.changelog_run import SYSTEM_TIME, ChangelogRun
 from app.kernel.changelog.delivery_forms import one_array
 from app.kernel.commit.read_plan import in_globs
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
-from app.kernel.format.errors import RestrictedGrant
+from app.kernel.format.errors import FieldError, RestrictedGrant, SchemaMismatch
 from app.kernel.format.file_group import ChangelogFile, partition_of
 from app.kernel.format.partition.fields import partition_sources
 from app.kernel.format.partition.row_partitions import partition_codes
@@ -22,7 +22,8 @@ from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 from app.kernel.format.rows.projection import check_partitions, projection
-from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.schema import RESERVED_PREFIX, Schema
+from app.kernel.format.schema.schema_projection import project_rows
 from app.kernel.sql.conditions.bound_access import WHOLE, BoundAccess, bind_access
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.parse import parse_filter
@@ -31,15 +32,21 @@ from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.kernel.sql.conditions.tree import Filter
 
 _EVENT_TIME_COLUMN = "_hw_event_time"
+_VISIBLE_COLUMN = "_hw_visible"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeSelection:
-    """Changes with the columns of `shown_schema`, a subset of those of `schema`, under which their rows are read.
+    """Changes with the columns of `shown_schema`, a subset of those of `schema`.
 
     `definition`: the current dataset, which determines event time and partition. A change is selected if it matches
     `where`, a filter on rows of `schema`, and if its partition matches one of the globs `partitions`; None selects all.
-    `access`: what the reader may see of the rows. `where` selects no row that it hides.
+    `access`: what the reader may see of the rows.
+
+    `stored_as`: `schema` with types that hold all stored values. Rows are read under it, and the access applies to
+    these: a hidden value is never cast to a type that may not hold it, as the failure would disclose the value. If it
+    differs from `schema`, rows are `fitted` before anything else is done with them; otherwise `where` includes the
+    condition of the access.
     """
 
     definition: DatasetDefinition
@@ -47,6 +54,7 @@ class ChangeSelection:
     shown_schema: Schema
     where: Filter | None
     partitions: tuple[str, ...] | None
+    stored_as: Schema
     access: BoundAccess = WHOLE
 
     @classmethod
@@ -58,29 +66,37 @@ class ChangeSelection:
         columns: Sequence[str] | None,
         where: str | None,
         partitions: tuple[str, ...] | None,
+        stored_as: Schema | None = None,
         access: RowAccess = EVERYTHING,
     ) -> ChangeSelection:
-        """The selection of a reader's request.
+        """The selection of a reader's request. `stored_as`: None if `schema` holds all stored values.
 
         Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
         """
         check_feed_access(definition, access)
-        bound = bind_access(access, definition.schema, schema)
+        stored_as = schema if stored_as is None else stored_as
+        bound = bind_access(access, definition.schema, stored_as)
         check_partitions(definition, partitions)
         bound.check_partitions(definition, partitions)
         return cls(
             definition=definition,
             schema=schema,
             shown_schema=projection(schema, columns),
-            where=bound.selecting(None if where is None else _parsed(where, schema)),
+            where=_combined(bound, None if where is None else _parsed(where, schema), stored_as == schema),
             partitions=partitions,
+            stored_as=stored_as,
             access=bound,
         )
 
     @property
     def selects(self) -> bool:
         """Whether some changes that are read may not be selected."""
-        return self.where is not None or self.partitions is not None
+        return self.where is not None or self.partitions is not None or self.access.where is not None
+
+    @property
+    def casts(self) -> bool:
+        """Whether some rows may not fit `schema`."""
+        return self.stored_as != self.schema
 
     @property
     def _by_row(self) -> bool:
@@ -121,15 +137,47 @@ class ChangeSelection:
 
     def _deciding(self) -> set[str]:
         sources = partition_sources(self.definition) if self._by_row else ()
-        return {*(self.where.columns() if self.where else ()), *sources}
+        filters = (each for each in (self.where, self.access.where) if each is not None)
+        return {*sources, *(name for each in filters for name in each.columns())}
 
     def _fields(self, names: set[str]) -> list[pa.Field]:
-        read = self.schema.select([name for name in self.schema.names() if name in names])
-        return [field.with_nullable(True) for field in read.to_arrow()]
+        return _nullable_fields(self.stored_as, names)
+
+    def fitted(self, rows: pa.Table) -> pa.Table:
+        """Rows as they were read, under `schema`. Hidden rows and hidden values are null.
+
+        Columns that are not of the dataset stay as they are. Raises pyarrow.ArrowInvalid for a value that the reader
+        may see and that does not fit.
+        """
+        if not self.casts:
+            return rows
+        names = [name for name in rows.column_names if not name.startswith(RESERVED_PREFIX)]
+        shown = self.access.shown(rows.select(names))
+        visible = self.visible(rows)
+        if visible is not None:
+            # At an index of null there is a null.
+            shown = shown.take(pa.array(np.arange(rows.num_rows), mask=~visible))
+            rows = rows.append_column(_VISIBLE_COLUMN, pa.array(visible))
+        fitted = project_rows(shown, pa.schema(_nullable_fields(self.schema, set(names))))
+        for field in fitted.schema:
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field, fitted.column(field.name))
+        return rows
+
+    def does_not_fit(self, rows: str, error: pa.ArrowInvalid, *, since: int) -> SchemaMismatch:
+        """The error for `rows` that `fitted` has refused. `since`: the id of a schema that they fit."""
+        # What Arrow says repeats a value.
+        reason = "" if self.access.restricted else f": {error}"
+        detail = f"expected `latest`, or an id from {since} on"
+        return SchemaMismatch(
+            f"{rows} do not fit schema {self.schema.id}{reason}",
+            [FieldError(pointer="/schema", detail=detail)],
+        )
 
     def chosen(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Whether each of these rows of a changelog file is selected, without regard to pairs: shape (rows,)."""
         mask = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.casts and (visible := self.visible(rows)) is not None:
+            mask &= visible
         if self.where is not None:
             mask &= matches(self.where, rows)
         if self._by_row:
@@ -140,7 +188,12 @@ class ChangeSelection:
 
     def visible(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
         """Whether the reader may see each of these rows: shape (rows,); None if it may see all rows."""
-        return None if self.access.where is None else matches(self.access.where, rows)
+        if self.access.where is None:
+            return None
+        if _VISIBLE_COLUMN in rows.column_names:
+            visible: npt.NDArray[np.bool_] = rows.column(_VISIBLE_COLUMN).to_numpy()
+            return visible
+        return matches(self.access.where, rows)
 
     def changes_schema(self) -> pa.Schema:
         """The columns of a change page: the system columns, and those of `shown_schema` as one struct."""
@@ -221,6 +274,17 @@ class ChangeSelection:
             event_time = pa.nulls(rows.num_rows, schema.field("event_time").type)
         columns = [offsets, ops, versions, times, event_time, row, corrects]
         return pa.table(columns, schema=schema)
+
+
+def _combined(access: BoundAccess, where: Filter | None, one_schema: bool) -> Filter | None:
+    """The filter of the reader, with the condition of the access if both are of one schema. Raises MaskedColumn."""
+    combined = access.selecting(where)
+    return combined if one_schema else where
+
+
+def _nullable_fields(schema: Schema, names: set[str]) -> list[pa.Field]:
+    read = schema.select([name for name in schema.names() if name in names])
+    return [field.with_nullable(True) for field in read.to_arrow()]
 
 
 def check_feed_access(definition: DatasetDefinition, access: RowAccess) -> None:

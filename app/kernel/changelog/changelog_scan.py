@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import ChangelogRun, FileRange
-from app.kernel.format.errors import FieldError, SchemaMismatch
-from app.kernel.format.file_group import ChangelogSegment, StoredFile
+from app.kernel.format.file_group import StoredFile
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs, without_hidden_halves
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.tree import Filter
@@ -43,8 +42,8 @@ class ChangelogReader(Protocol):
         """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, with columns matched by field
         id.
 
-        `bytes_max`: the rows may end, after at least one, where they have this size. Raises CorruptFile, and
-        pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        `bytes_max`: the rows may end, after at least one, where they have this size. The types of the schema hold all
+        values of the file. Raises CorruptFile.
         """
         ...
 
@@ -193,14 +192,17 @@ class ChangelogScan:
     def _read_columns(
         self, run: ChangelogRun, among: FileRange, schema: pa.Schema, *, bytes_max: int | None = None
     ) -> pa.Table:
+        rows = self.reader.read_slice(
+            among.file, schema, among.first_row, among.end - among.start, bytes_max=bytes_max
+        )
         try:
-            return self.reader.read_slice(
-                among.file, schema, among.first_row, among.end - among.start, bytes_max=bytes_max
-            )
+            return self.selection.fitted(rows)
         except pa.ArrowInvalid as error:
-            # What Arrow says repeats a value.
-            reason = "" if self.selection.access.restricted else f": {error}"
-            raise _does_not_fit(self.selection.schema, run.segment_at(among.start), reason) from error
+            segment = run.segment_at(among.start)
+            written = (
+                f"changes of version {segment.version} were written under schema {segment.file.schema_id} and"
+            )
+            raise self.selection.does_not_fit(written, error, since=segment.file.schema_id) from error
 
 
 def _ops(rows: pa.Table) -> npt.NDArray[np.uint8]:
@@ -216,12 +218,3 @@ def _lacking(offsets: _Offsets, ops: npt.NDArray[np.uint8], mask: _Mask, lower: 
     behind = offsets[last & mask & (ops == Op.CORRECT_FROM)] + 1
     lacking = np.unique(np.concatenate([before, behind]))
     return lacking[(lacking >= lower) & (lacking < upper)]
-
-
-def _does_not_fit(schema: Schema, segment: ChangelogSegment, reason: str) -> SchemaMismatch:
-    detail = f"expected `latest`, or an id from {segment.file.schema_id} on"
-    return SchemaMismatch(
-        f"changes of version {segment.version} were written under schema {segment.file.schema_id} and do not fit "
-        f"schema {schema.id}{reason}",
-        [FieldError(pointer="/schema", detail=detail)],
-    )

@@ -26,6 +26,7 @@ from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.identifiers import is_uuid
+from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import Page, PageTokens
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
@@ -205,6 +206,13 @@ class CatalogStore:
         if not schemas:
             raise NotFound(f"The dataset has no schema {schema_id}")
         return schemas[0]
+
+    def later_schemas(self, tenant_id: str, dataset_id: str, schema_id: int) -> Sequence[Schema]:
+        """The schemas of the dataset after this one, in their order."""
+        conditions = schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id > schema_id
+        with self._database.tenant(tenant_id) as connection:
+            later = schemas_of(connection, *conditions, limit=None)
+        return [each.schema for each in reversed(later)]
 
     def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""

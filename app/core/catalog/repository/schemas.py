@@ -81,7 +81,9 @@ def change_definition(
     return move_head(connection, dataset_id, version)
 
 
-def schemas_of(connection: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SchemaVersion]:
+def schemas_of(
+    connection: Connection, *conditions: ColumnElement[bool], limit: int | None
+) -> list[SchemaVersion]:
     """Schemas that match the conditions, the latest first."""
     query = (
         select(schema_versions.c.schema, schema_versions.c.created_at)

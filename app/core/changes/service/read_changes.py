@@ -31,6 +31,7 @@ from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.kernel.changelog.delivery_forms import in_form
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import with_later_types
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.rows.changelog import Op
@@ -148,12 +149,14 @@ class ReadChanges:
         if _outdated(dataset.definition, segments):
             # The schema has changed since the caller read the dataset.
             dataset = self.catalog.get(dataset.tenant_id, dataset.id)
-        schema = dataset.definition.schema
+        schema, stored_as = dataset.definition.schema, None
         if query.schema_id is not None and query.schema_id != schema.id:
             schema = self._earlier_schema(dataset, query.schema_id)
+            stored_as = with_later_types(schema, self._later_schemas(dataset, schema))
         return ChangeSelection.of(
             dataset.definition,
             schema,
+            stored_as=stored_as,
             columns=query.columns,
             where=query.where,
             partitions=query.partitions,
@@ -166,6 +169,13 @@ class ReadChanges:
         except NotFound as error:
             detail = f"expected `latest` or 1–{dataset.definition.schema.id}, the id of one of the dataset's schemas"
             raise InvalidRequest(error.detail, [FieldError(pointer="/schema", detail=detail)]) from None
+
+    def _later_schemas(self, dataset: Dataset, schema: Schema) -> Sequence[Schema]:
+        latest = dataset.definition.schema
+        if {field.id for field in schema.fields} <= {field.id for field in latest.fields}:
+            # Types only get wider.
+            return [latest]
+        return self.catalog.later_schemas(dataset.tenant_id, dataset.id, schema.id)
 
     def _walk(
         self,

@@ -115,11 +115,11 @@ class ReadSnapshots:
         bounds: FeedBounds,
         continues_at: int,
     ) -> ChangePage:
-        rows = _SnapshotRows.of(selection)
+        rows = _SnapshotRows.of(selection, version)
         at_start = (position.group, position.row) == (0, 0)
         name = "" if at_start else groups.name(position.group)
         scans = chain.from_iterable(
-            plan_read(rows.definition, files, where=selection.where, partitions=selection.partitions)
+            plan_read(rows.definition, files, where=rows.where, partitions=selection.partitions)
             for files in groups.batches(AFTER_ALL if name is None else name, position.group)
         )
         place = RowPlace(file_group=name or "", row=position.row)
@@ -130,7 +130,7 @@ class ReadSnapshots:
             following = SnapshotPosition(version=version, group=groups.number(first), row=row)
             # At least one: the rows of a merged group are not known.
             remaining_rows = max(groups.rows_from(first) - row, 1)
-        changes = self._as_changes(dataset, selection, rows, walked_rows.rows, continues_at)
+        changes = self._as_changes(dataset, rows, walked_rows.rows, continues_at)
         return ChangePage(
             events=in_form(changes, query.form, dataset.definition.name),
             schema_id=selection.schema.id,
@@ -147,7 +147,6 @@ class ReadSnapshots:
     def _as_changes(
         self,
         dataset: Dataset,
-        selection: ChangeSelection,
         rows: _SnapshotRows,
         table: pa.Table,
         continues_at: int,
@@ -159,8 +158,8 @@ class ReadSnapshots:
         offsets = table.column(OFFSET_COLUMN)
         has_offset = pc.and_(offsets.is_valid(), pc.greater_equal(pc.fill_null(offsets, -1), 0))
         event_time = None if rows.event_time is None else table.column(rows.event_time)
-        return selection.appends(
-            table,
+        return rows.selection.appends(
+            rows.fitted(table, rows.selection.row_schema()),
             # The change that set a row is before the feed that follows, wherever rows do not record it.
             offsets=pc.if_else(has_offset, offsets, pa.scalar(continues_at - 1, pa.int64())),
             versions=versions,
@@ -171,16 +170,20 @@ class ReadSnapshots:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _SnapshotRows:
-    """The rows of a version that a reader of the feed selects. `event_time`: the column that has it, if any."""
+    """The rows of a version that a reader of the feed selects. `event_time`: the column that has it, if any.
 
+    They are read under `selection.stored_as`.
+    """
+
+    version: int
     definition: DatasetDefinition
     selection: ChangeSelection
     read: pa.Schema
     event_time: str | None
 
     @classmethod
-    def of(cls, selection: ChangeSelection) -> _SnapshotRows:
-        definition, schema = selection.definition, selection.schema
+    def of(cls, selection: ChangeSelection, version: int) -> _SnapshotRows:
+        definition, schema = selection.definition, selection.stored_as
         if schema.id != definition.schema.id:
             definition = under_schema(definition, schema)
         event_time = None
@@ -189,6 +192,7 @@ class _SnapshotRows:
             event_time = next((each.name for each in schema.fields if each.id == field.id), None)
         also = () if event_time is None else (event_time,)
         return cls(
+            version=version,
             definition=definition,
             selection=selection,
             read=pa.schema([*selection.row_schema(also), *META_FIELDS]),
@@ -197,14 +201,29 @@ class _SnapshotRows:
 
     @property
     def where(self) -> Filter | None:
-        return self.selection.where
+        # Its literals have the types of another schema than the rows.
+        return None if self.selection.casts else self.selection.where
 
     @property
     def selects(self) -> bool:
         return self.selection.selects
 
     def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        if self.selection.casts:
+            rows = self.fitted(rows, self.selection.deciding_schema())
         return np.flatnonzero(self.selection.chosen(rows))
+
+    def fitted(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The columns of the table in `schema`, under the requested schema. Raises SchemaMismatch."""
+        try:
+            return self.selection.fitted(
+                rows.select([name for name in schema.names if name in rows.column_names])
+            )
+        except pa.ArrowInvalid as error:
+            since = self.selection.definition.schema.id
+            raise self.selection.does_not_fit(
+                f"rows of version {self.version}", error, since=since
+            ) from error
 
 
 def _visible(definition: DatasetDefinition) -> tuple[FileKind, ...]:

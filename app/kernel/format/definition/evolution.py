@@ -7,7 +7,7 @@ wins, never changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -74,6 +74,29 @@ def under_schema(dataset: DatasetDefinition, schema: Schema) -> DatasetDefinitio
     names = {field.id: field.name for field in schema.fields}
     there = {field.name: names[field.id] for field in dataset.schema.fields if field.id in names}
     return _with_references(msgspec.structs.replace(dataset, schema=schema), there)
+
+
+def with_later_types(schema: Schema, later: Iterable[Schema]) -> Schema:
+    """The schema, with the types that its fields had last: every row that was ever stored fits it.
+
+    `later`: schemas of the dataset after it, in their order. A field that the last one does not have is nullable.
+    """
+    fields = {field.id: field for field in schema.fields}
+    last = None
+    for each in later:
+        last = {field.id: field for field in each.fields}
+        fields |= {number: field for number, field in last.items() if number in fields}
+    return msgspec.structs.replace(
+        schema,
+        fields=tuple(
+            msgspec.structs.replace(
+                field,
+                type=fields[field.id].type,
+                nullable=fields[field.id].nullable or (last is not None and field.id not in last),
+            )
+            for field in schema.fields
+        ),
+    )
 
 
 def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinition:
