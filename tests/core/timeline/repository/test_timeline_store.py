@@ -340,29 +340,30 @@ def test_message_that_removes_a_file_twice_is_refused(
         stores.timeline.publish_one(tenant_id, twice)
 
 
-def test_commits_to_another_dataset_are_no_conflict(
-    stores: Stores,
-    tenant_id: str,
-    publish: Callable[..., Published],
-    running: Callable[[], Job],
-) -> None:
-    """Its file groups have the same names, and its versions the same numbers."""
+@pytest.fixture
+def other_versions(stores: Stores, tenant_id: str) -> None:
+    """Two versions of another dataset, whose file groups have the same names."""
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
-    base = message(0)
-    publish(base, read_version=0)
-    for version in range(2):
+    for version, bucket in enumerate((1, 0)):
         stores.jobs.accept(tenant_id, new_job(other.id))
         [job] = stores.jobs.claim(tenant_id, other.id, "worker", RULES)
-        result = stores.timeline.publish_one(
-            tenant_id, commit_of([job], [message(0 if version else 1)], read_version=version)
-        )
-        assert isinstance(result, Published)
+        commit = commit_of([job], [message(bucket)], read_version=version)
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+
+
+@pytest.mark.usefixtures("other_versions")
+def test_commits_to_another_dataset_are_no_conflict(
+    stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
+) -> None:
+    base = message(0)
+    publish(base, read_version=0)
+    # The head moves on, so what has changed since version 1 is looked up.
     publish(message(2), read_version=1)
-    # The head has moved since version 1, so what has changed since is looked up.
-    current = commit_of([running()], [message(0, removed=base.added)], read_version=1)
-    assert isinstance(stores.timeline.publish_one(tenant_id, current), Published)
+    commit = commit_of([running()], [message(0, removed=base.added)], read_version=1)
+    assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
 
 
+@pytest.mark.usefixtures("other_versions")
 def test_conflict_names_the_instant_of_its_own_dataset(
     stores: Stores,
     tenant_id: str,
@@ -370,11 +371,6 @@ def test_conflict_names_the_instant_of_its_own_dataset(
     publish: Callable[..., Published],
     running: Callable[[], Job],
 ) -> None:
-    other = stores.catalog.create(tenant_id, new_id(), definition("other"))
-    for version in range(2):
-        stores.jobs.accept(tenant_id, new_job(other.id))
-        [job] = stores.jobs.claim(tenant_id, other.id, "worker", RULES)
-        stores.timeline.publish_one(tenant_id, commit_of([job], [message(version)], read_version=version))
     publish(message(1), read_version=0)
     publish(message(0), read_version=1)
     stale = commit_of([running()], [message(0)], read_version=1)
