@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from app.core.jobs.kinds.read import ReadQuery, ReadResult, ReadSchema
+from app.core.jobs.kinds.read import ReadResult, ReadSchema, ReadSummary
 from app.core.jobs.values import Job
 from app.features.reads.scans import PartFormat, PlannedPart, PlannedScan, link_options
-from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
 
 
@@ -50,25 +49,11 @@ class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of related resources."""
 
 
-class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):
+class ReadFiles(ReadSummary, frozen=True, kw_only=True, tag_field="disposition", tag="files"):
     """A result as files, in the order of their rows."""
 
     files: list[ResultFile]
     """The files."""
-    format: FileFormat
-    """The format of the files."""
-    query: ReadQuery
-    """What was read."""
-    version: int
-    """The version of the rows."""
-    begin: int | None
-    """The version after which the rows changed; null if the read was not incremental."""
-    rows: int
-    """The number of rows in all files."""
-    size_bytes: int
-    """The size of all files."""
-    schema: ReadSchema
-    """The columns."""
 
 
 def read_files(job: Job, result: ReadResult, files: list[RunFile]) -> ReadFiles:
@@ -84,13 +69,7 @@ def read_files(job: Job, result: ReadResult, files: list[RunFile]) -> ReadFiles:
             )
             for file in files
         ],
-        format=result.format,
-        query=result.query,
-        version=result.version,
-        begin=result.begin,
-        rows=result.rows,
-        size_bytes=result.size_bytes,
-        schema=result.schema,
+        **{name: getattr(result, name) for name in ReadSummary.__struct_fields__},
     )
 
 

@@ -12,12 +12,18 @@ from app.features.sources.ports import RoundLimits, SourceLag
 from app.features.sources.values import (
     INTERVAL_SECONDS,
     DataSource,
+    IntervalSeconds,
+    PositionMembers,
+    RoundBytes,
+    RoundItems,
+    RoundRows,
     RoundSummary,
     SourceChange,
     SourceDefinition,
     SourceMode,
     SourceState,
     SourceTransform,
+    SourceUpdate,
 )
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -36,11 +42,6 @@ _DEFAULT: Final = RoundLimits()
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$", examples=["orders_in"])]
 _Kind = Annotated[str, msgspec.Meta(examples=["files"])]
 _Config = Annotated[dict[str, Any], msgspec.Meta(examples=[_CONFIG])]
-_Interval = Annotated[float, msgspec.Meta(ge=0.1, le=366 * 86_400)]
-_Rows = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
-_Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**36)]
-_Items = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-_Position = Annotated[dict[str, Any], msgspec.Meta(examples=[{"files": 12, "last": "2026-11-23.ndjson"}])]
 
 
 class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +59,7 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether it ends once it has read everything."""
     operation: Operation | None = None
     """The operation of its writes; by default `upsert` with a record key and `insert` without one."""
-    interval_seconds: _Interval = INTERVAL_SECONDS
+    interval_seconds: IntervalSeconds = INTERVAL_SECONDS
     """The pause before it checks for new input, once it has read everything."""
     create: CreateTable | None = None
     """Registers the dataset, if there is none, with the columns of what is read first."""
@@ -74,31 +75,18 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
     """
-    max_rows: _Rows = _DEFAULT.rows
+    max_rows: RoundRows = _DEFAULT.rows
     """The most rows of a round, where the kind can count them before it reads."""
-    max_bytes: _Bytes = _DEFAULT.bytes
+    max_bytes: RoundBytes = _DEFAULT.bytes
     """The most bytes of a round."""
-    max_items: _Items = _DEFAULT.items
+    max_items: RoundItems = _DEFAULT.items
     """The most files or pages of a round."""
-    position: _Position = {}
+    position: PositionMembers = {}
     """Where it starts, as a position of its kind; `{}` for the `start` of the config."""
 
 
-class UpdateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UpdateSource(SourceUpdate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The members of a source to change; a member that is left out keeps its value."""
-
-    state: SourceState | msgspec.UnsetType = msgspec.UNSET
-    """`paused` to start no more rounds, `active` to start them (again)."""
-    interval_seconds: _Interval | msgspec.UnsetType = msgspec.UNSET
-    """The pause before it checks for new input, once it has read everything."""
-    max_rows: _Rows | msgspec.UnsetType = msgspec.UNSET
-    """The most rows of a round. A round that runs keeps its limits, as for the two others."""
-    max_bytes: _Bytes | msgspec.UnsetType = msgspec.UNSET
-    """The most bytes of a round."""
-    max_items: _Items | msgspec.UnsetType = msgspec.UNSET
-    """The most files or pages of a round."""
-    position: _Position | msgspec.UnsetType = msgspec.UNSET
-    """Where it goes on; `{}` for the beginning. Which items it has read is deleted."""
 
 
 class SourceDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +148,7 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The most files or pages of a round."""
     state: SourceState
     """Whether it starts rounds by itself, or why not."""
-    position: _Position
+    position: PositionMembers
     """How far it has been read: what the last commit has recorded."""
     rounds: int
     """The number of its committed rounds and requested positions."""
@@ -221,15 +209,7 @@ def source_definition(new: CreateSource) -> SourceDefinition:
 
 def source_change(change: UpdateSource, revision: int | None) -> SourceChange:
     """The change that a request makes."""
-    return SourceChange(
-        revision=revision,
-        state=change.state,
-        interval_seconds=change.interval_seconds,
-        max_rows=change.max_rows,
-        max_bytes=change.max_bytes,
-        max_items=change.max_items,
-        position=change.position,
-    )
+    return SourceChange(**msgspec.structs.asdict(change), revision=revision)
 
 
 def source_path(source: DataSource) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,6 +31,14 @@ RECENT_ROUNDS: Final = 10
 # The clock of the database may be set back meanwhile.
 _ROUND_SECONDS_MIN: Final = 0.001
 _T = TypeVar("_T")
+
+IntervalSeconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0.1, le=366 * 86_400)]
+RoundRows: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+RoundBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**36)]
+RoundItems: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+PositionMembers: TypeAlias = Annotated[
+    dict[str, Any], msgspec.Meta(examples=[{"files": 12, "last": "2026-11-23.ndjson"}])
+]
 
 
 class SourceMode(str, Enum):
@@ -200,16 +208,28 @@ class NewSource(msgspec.Struct, frozen=True, kw_only=True):
     position: Position = {}
 
 
-class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a source; absent members keep their values. `revision`: the one that it must have, unless None."""
+class SourceUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a source that a change sets; absent ones keep their values."""
+
+    state: SourceState | msgspec.UnsetType = msgspec.UNSET
+    """`paused` to start no more rounds, `active` to start them (again)."""
+    interval_seconds: IntervalSeconds | msgspec.UnsetType = msgspec.UNSET
+    """The pause before it checks for new input, once it has read everything."""
+    max_rows: RoundRows | msgspec.UnsetType = msgspec.UNSET
+    """The most rows of a round. A round that runs keeps its limits, as for the two others."""
+    max_bytes: RoundBytes | msgspec.UnsetType = msgspec.UNSET
+    """The most bytes of a round."""
+    max_items: RoundItems | msgspec.UnsetType = msgspec.UNSET
+    """The most files or pages of a round."""
+    position: PositionMembers | msgspec.UnsetType = msgspec.UNSET
+    """Where it goes on; `{}` for the beginning. Which items it has read is deleted."""
+
+
+class SourceChange(SourceUpdate, frozen=True, kw_only=True):
+    """A change of a source."""
 
     revision: int | None
-    state: SourceState | msgspec.UnsetType = msgspec.UNSET
-    interval_seconds: float | msgspec.UnsetType = msgspec.UNSET
-    max_rows: int | msgspec.UnsetType = msgspec.UNSET
-    max_bytes: int | msgspec.UnsetType = msgspec.UNSET
-    max_items: int | msgspec.UnsetType = msgspec.UNSET
-    position: Position | msgspec.UnsetType = msgspec.UNSET
+    """The revision that it must have; None for any."""
 
     def apply(self, definition: SourceDefinition) -> SourceDefinition:
         """The definition with the interval and the limits of the change."""

@@ -72,21 +72,32 @@ class ReadSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Schema(id=self.id, fields=self.fields)
 
 
-class ReadResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `result` of a read job.
-
-    `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.
-    """
+class ReadSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a read job has read."""
 
     query: ReadQuery
+    """What was read."""
     version: int
+    """The version of the rows."""
     begin: int | None
+    """The version after which the rows changed; null if the read was not incremental."""
     format: FileFormat
-    inline: bool
+    """The format of the files."""
     rows: int
-    files: int
+    """The number of rows in all files."""
     size_bytes: int
+    """The size of all files."""
     schema: ReadSchema
+    """The columns."""
+
+
+class ReadResult(ReadSummary, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `result` of a read job."""
+
+    inline: bool
+    """Whether it is one response, or files that are downloaded one by one."""
+    files: int
+    """How many files there are."""
 
 
 READ: Final = JobDeclaration(name=JobKind.READ, request=ReadTask, result=ReadResult, time_limited=True)

@@ -66,22 +66,22 @@ class LookupItem(msgspec.Struct, frozen=True, kw_only=True):
 class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):
     """A result as files, in the order of their rows."""
 
-    files: tuple[ResultFile, ...]
-    """The files."""
-    format: str
-    """The format of the files."""
     query: str
     """What was read."""
     version: int
     """The version of the rows."""
     begin: int | None
     """The version after which the rows changed; null if the read was not incremental."""
+    format: str
+    """The format of the files."""
     rows: int
     """The number of rows in all files."""
     size_bytes: int
     """The size of all files."""
     schema: ReadSchema
     """The columns."""
+    files: tuple[ResultFile, ...]
+    """The files."""
 
 
 class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
