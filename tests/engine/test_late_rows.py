@@ -126,7 +126,7 @@ def test_late_rows_are_quarantined_with_the_reason(storage: LocalStorage, kind: 
     [file] = outcome.quarantined
     [record] = QuarantineFileStore(storage).read(file, 0, 1)
     assert (record.position, record.errors[0].pointer) == (1, "/at")
-    assert "2026-11-23T12:09:00" in record.errors[0].detail
+    assert "2026-11-23T12:09:00Z" in record.errors[0].detail
     assert b'"id":3' in record.payload
     if kind != "postponed":
         assert ids(table) == [1, 2]

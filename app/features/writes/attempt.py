@@ -27,6 +27,7 @@ from app.features.writes.errors import AggregateOverflow, DuplicateKey, Retracte
 from app.infra.files.errors import CorruptFile
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.watermarks import watermark_text
 from app.kernel.commit.write_plan import MergeTask, WriteScope
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import HeadwaterError
@@ -305,7 +306,7 @@ class Merged(_Input, frozen=True, kw_only=True):
         before = lateness[0].before
         late = {
             "rows": sum(each.rows.get(number, 0) for each in lateness),
-            "watermark": None if before is None else before.isoformat(),
+            "watermark": None if before is None else watermark_text(before),
         }
         return {**(staged_input.result or {}), "late": late}
 

@@ -56,6 +56,12 @@ def watermark_of(times: pa.ChunkedArray, delay_seconds: int) -> datetime | None:
     return _EPOCH + _MICROSECOND * min(max(behind, lowest), highest)
 
 
+def watermark_text(watermark: datetime) -> str:
+    """The watermark as the API writes every time: RFC 3339 in UTC with `Z`, and no fraction that is zero."""
+    text: str = msgspec.to_builtins(watermark.astimezone(UTC))
+    return text
+
+
 def latest(watermarks: Iterable[datetime | None]) -> datetime | None:
     """The greatest watermark: it never goes back. None if there is none."""
     return max((each for each in watermarks if each is not None), default=None)

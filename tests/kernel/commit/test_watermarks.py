@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kernel.commit.watermarks import is_late, latest, least, watermark_of
+from app.kernel.commit.watermarks import is_late, latest, least, watermark_of, watermark_text
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 TYPES = [pa.timestamp("ms", tz="UTC"), pa.timestamp("us", tz="UTC"), pa.timestamp("us")]
@@ -25,6 +26,16 @@ def test_row_is_late_before_the_watermark_and_not_at_it(kind: pa.DataType) -> No
     values = [(NOON + timedelta(milliseconds=step)).replace(tzinfo=zone) for step in (-1, 0, 1)]
     assert is_late(times(kind, *values, None), NOON).tolist() == [True, False, False, False]
     assert is_late(times(kind, *values), None).tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize(
+    "moment", [NOON, NOON.replace(microsecond=120_000), NOON.astimezone(timezone(timedelta(hours=5)))]
+)
+def test_text_of_a_watermark_is_that_of_other_times_of_the_api(moment: datetime) -> None:
+    text = watermark_text(moment)
+    assert text == msgspec.json.decode(msgspec.json.encode(moment.astimezone(UTC)))
+    assert text.endswith("Z")
+    assert datetime.fromisoformat(text) == moment
 
 
 def test_date_is_late_unless_it_begins_at_the_watermark_or_later() -> None:

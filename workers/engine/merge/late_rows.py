@@ -14,7 +14,7 @@ from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.storage import Storage
 from app.kernel.codecs.faults import below
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.watermarks import Lateness, is_late, latest, watermark_of
+from app.kernel.commit.watermarks import Lateness, is_late, latest, watermark_of, watermark_text
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import Late, Watermark
 from app.kernel.format.errors import FieldError
@@ -77,7 +77,7 @@ class LateRows:
         before = self._task.watermark
         error = FieldError(
             pointer=below("", rule.field),
-            detail=f"late: expected a time from the watermark {before and before.isoformat()} on",
+            detail=f"late: expected a time from the watermark {before and watermark_text(before)} on",
         )
         store = QuarantineFileStore(self._storage)
         names = self._task.dataset.schema.names()

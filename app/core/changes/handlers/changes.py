@@ -14,7 +14,7 @@ from litestar.response import Stream
 
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
+from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
 from app.core.changes.handlers.head_polls import HeadPolls
 from app.core.changes.handlers.live_feed import LiveFeed
 from app.core.changes.handlers.shared_pages import Encode, EncodedPage, SharedPages
@@ -35,6 +35,7 @@ from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.changelog.delivery_forms import flat
+from app.kernel.commit.watermarks import watermark_text
 from app.kernel.paging import PAGE_ROWS_MAX
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -114,7 +115,7 @@ async def read_changes(
         "Headwater-Schema-Id": str(page.schema_id),
     }
     if page.watermark is not None:
-        headers["Headwater-Watermark"] = time_text(page.watermark)
+        headers["Headwater-Watermark"] = watermark_text(page.watermark)
     parts = _with_position(page) if media_type == JSON else (page.content,)
     if len(page.content) <= LARGE_BYTES:
         return ApiResponse(b"".join(parts), media_type=media_type, headers=headers)
@@ -162,7 +163,7 @@ def _with_position(page: EncodedPage) -> tuple[bytes, ...]:
         f'"schema_id":{page.schema_id}'
     )
     if page.watermark is not None:
-        position += f',"watermark":"{time_text(page.watermark)}"'
+        position += f',"watermark":"{watermark_text(page.watermark)}"'
     return b'{"changes":', page.content, b",%b}\n" % position.encode()
 
 

@@ -16,7 +16,7 @@ from app.access.errors import NotFound
 from app.access.tenants.errors import RateLimited
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
+from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
 from app.core.changes.handlers.head_polls import HeadPolls
 from app.core.changes.handlers.live_feed import LiveFeed
 from app.core.changes.handlers.shared_pages import EncodedPage, SharedPages
@@ -35,6 +35,7 @@ from app.http.parameters.query_parameters import natural
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.errors import Unavailable
+from app.kernel.commit.watermarks import watermark_text
 from app.kernel.format.errors import GrantNotApplicable, InvalidFilter, InvalidRequest, MaskedColumn
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -196,5 +197,7 @@ def _as_events(page: ChangePage) -> bytes:
     if positions and positions[-1] != position_text(page.position):
         events.append(_position(page.position))
     if page.watermark is not None and positions:
-        events.append(b'event: watermark\ndata: {"watermark":"%b"}\n\n' % time_text(page.watermark).encode())
+        events.append(
+            b'event: watermark\ndata: {"watermark":"%b"}\n\n' % watermark_text(page.watermark).encode()
+        )
     return b"".join(events)

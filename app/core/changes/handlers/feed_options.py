@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated
 
@@ -149,11 +148,6 @@ async def _found(
     if isinstance(start, FromVersion | FromTime):
         return await threads.run(starts.find, dataset, start)
     return dataset, 0 if start is None else start
-
-
-def time_text(moment: datetime) -> str:
-    """A time as the feed writes it: RFC 3339, UTC, with microseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:

@@ -291,7 +291,7 @@ def test_source_declares_the_watermark_of_the_dataset_that_it_registers(incoming
     dataset = incoming.client.get("/datasets/watched").json()
     assert (dataset["watermark"], dataset["watermark_at"]) == (watermark, "2026-11-22T10:59:00Z")
     job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
-    assert job["result"]["late"] == {"rows": 1, "watermark": "2026-11-22T09:59:00+00:00"}
+    assert job["result"]["late"] == {"rows": 1, "watermark": "2026-11-22T09:59:00Z"}
     assert [row["id"] for row in incoming.client.get("/datasets/watched/rows").json()["rows"]] == [1, 3]
 
 
