@@ -10,6 +10,7 @@ from msgspec import structs
 
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
 from app.kernel.format.definition.dataset_definition import with_services
+from app.kernel.format.definition.policy_rules import SECONDS_MAX
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.policies import ChangelogPolicy, CompactionPolicy, TableServices, TagPeriod, TagPolicy
 from tests.support.lakehouse import definition
@@ -79,6 +80,8 @@ def test_next_compaction_is_due_at_the_age_of_the_oldest_log() -> None:
     ]
     policy = structs.replace(NOTHING, seconds=100)
     assert next_due_at(policy, shapes, TIMES) == NOW + timedelta(seconds=40)
+    latest = structs.replace(NOTHING, seconds=SECONDS_MAX)
+    assert next_due_at(latest, shapes, TIMES) == NOW + timedelta(seconds=SECONDS_MAX - 60)
     assert next_due_at(policy, shapes[2:], TIMES) is None
     assert next_due_at(NOTHING, shapes, TIMES) is None
 
@@ -95,6 +98,10 @@ def test_next_compaction_is_due_at_the_age_of_the_oldest_log() -> None:
         (
             TableServices(compaction=CompactionPolicy(small_files=1, seconds=0)),
             ["/services/compaction/small_files", "/services/compaction/seconds"],
+        ),
+        (
+            TableServices(compaction=CompactionPolicy(seconds=SECONDS_MAX + 1)),
+            ["/services/compaction/seconds"],
         ),
         (
             TableServices(compaction=CompactionPolicy(log_ratio=0.0, deleted_ratio=1.01)),
@@ -120,6 +127,7 @@ def test_valid_policies_are_accepted() -> None:
         TableServices(
             compaction=CompactionPolicy(logs=1, log_ratio=0.01, deleted_ratio=1.0, small_files=2, seconds=1)
         ),
+        TableServices(compaction=CompactionPolicy(seconds=SECONDS_MAX)),
         TableServices(compaction=NOTHING),
     ):
         assert with_services(DATASET, services).services == services

@@ -12,6 +12,7 @@ from app.kernel.format.definition.hive_table import HIVE_NAME, hive_columns
 from app.kernel.format.policies import AnalysisPolicy, TableServices
 
 VERSIONS_MAX: Final = 2**63 - 1
+# Times that are computed with it stay within the years of Python and of Postgres.
 SECONDS_MAX: Final = 2**31 - 1
 INSTANTS_MIN: Final = 100
 INSTANTS_MAX: Final = 1_000_000
@@ -34,10 +35,12 @@ def _compaction_rule(services: TableServices, dataset: DatasetDefinition) -> Ite
     policy = services.compaction
     if policy is None:
         return
-    for name, least in (("logs", 1), ("small_files", 2), ("seconds", 1)):
+    for name, least in (("logs", 1), ("small_files", 2)):
         bound = getattr(policy, name)
         if bound is not None and bound < least:
             yield f"/compaction/{name}", f"expected {least} or more, or null"
+    if policy.seconds is not None and not 1 <= policy.seconds <= SECONDS_MAX:
+        yield "/compaction/seconds", f"expected 1–{SECONDS_MAX}, or null"
     if policy.log_ratio is not None and not 0 < policy.log_ratio < math.inf:
         yield "/compaction/log_ratio", "expected a number above 0, or null"
     if policy.deleted_ratio is not None and not 0 < policy.deleted_ratio <= 1:
@@ -81,8 +84,8 @@ def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) ->
             "under bucket mode key_dynamic the logs of this dataset belong to no partition, so a change of a partition "
             "cannot be detected; use table_type copy_on_write, or changelog.producer full",
         )
-    if policy.idle_seconds is not None and policy.idle_seconds < 1:
-        yield "/partition_done/idle_seconds", "expected 1 or more, or null"
+    if policy.idle_seconds is not None and not 1 <= policy.idle_seconds <= SECONDS_MAX:
+        yield "/partition_done/idle_seconds", f"expected 1–{SECONDS_MAX}, or null"
 
 
 def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:

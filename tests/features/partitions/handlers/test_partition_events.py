@@ -175,6 +175,11 @@ def test_invalid_partition_requests_are_refused_with_pointers(
         (2, {"services": {"partition_done": {"idle_seconds": 0}}}, "/services/partition_done/idle_seconds"),
         (
             3,
+            {"services": {"partition_done": {"idle_seconds": 2**31}}},
+            "/services/partition_done/idle_seconds",
+        ),
+        (
+            4,
             {
                 "table_type": "merge_on_read",
                 "bucket": {"mode": "key_dynamic"},
