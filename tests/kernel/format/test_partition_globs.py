@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import string
 import time
 from fnmatch import fnmatchcase
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 
 from app.kernel.format.partition.fields import PartitionSyntaxError
 from app.kernel.format.partition.globs import check_partition_glob, matches_partition_glob
-from app.kernel.format.partition.segments import partition_path
+from app.kernel.format.partition.segments import NULL_VALUE, partition_path
 
 FIELDS = ["country", "day(ts)", "truncate(1, name)"]
 PATH = "country=DE/ts_day=2026-11-21/name_trunc=%C5%81"
+# The characters that a glob may have as they are.
+KEPT = string.ascii_letters + string.digits + "_.-~ "
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,44 @@ def test_glob_matches_partition_folders(glob: str, matches: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "glob", "matches"),
+    [
+        ("san francisco", "city=san%20francisco", True),
+        ("san francisco", "c%69ty=s?n%20*", True),
+        ("Köln", "city=K%c3%b6ln", True),
+        ("Köln", "city=%4b%C3%b6*", True),
+        ("Köln", "city=K%c3*", True),
+        ("Köln", "city=*%b6ln", True),
+        ("*", "city=%2a", True),
+        ("x", "city=%2a", False),
+        ("x", "city=%3f", False),
+        ("_x", "city=%5Fx", True),
+        (None, "city=__HIVE_DEFAULT_PARTITION__", True),
+        (None, "city=%5f_HIVE_DEFAULT_PARTITION__", False),
+        (None, "city=%5F*", False),
+        (NULL_VALUE, "city=__HIVE_DEFAULT_PARTITION__", False),
+        (NULL_VALUE, "city=%5f_HIVE_DEFAULT_PARTITION__", True),
+        (NULL_VALUE, "city=%5f%5FHIVE*", True),
+    ],
+)
+def test_escapes_of_a_glob_stand_for_their_characters(value: str | None, glob: str, matches: bool) -> None:
+    check_partition_glob(glob, ["city"])
+    assert matches_partition_glob(partition_path(["city"], [value]), glob) is matches
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.randoms(use_true_random=False))
+def test_every_escape_of_a_value_matches_its_partition_only(value: str, other: str, random: Random) -> None:
+    glob = "f=" + "".join(
+        chr(byte)
+        if chr(byte) in KEPT and random.random() < 0.5
+        else random.choice(("%%%02x", "%%%02X")) % byte
+        for byte in value.encode()
+    )
+    assert matches_partition_glob(partition_path(["f"], [value]), glob)
+    assert matches_partition_glob(partition_path(["f"], [other]), glob) is (other == value)
+
+
+@pytest.mark.parametrize(
     ("glob", "words"),
     [
         ("", "an empty glob"),
@@ -67,6 +109,14 @@ def test_glob_matches_partition_folders(glob: str, matches: bool) -> None:
         ("*/*/name_trunc=Ł", "paths escape 'Ł' as %C5%81"),
         ("country=a:b", "paths escape ':' as %3A"),
         ("country=!", "paths escape '!' as %21"),
+        ("country=%", "'%' in 'country=%' needs two hexadecimal digits"),
+        ("country=%4", "needs two hexadecimal digits"),
+        ("country=%zz*", "needs two hexadecimal digits"),
+        ("country=K%*", "needs two hexadecimal digits"),
+        ("country=K%F6ln", "'%F6' in 'country=K%F6ln' is no UTF-8"),
+        ("country=K%C3ln", "'%C3' in 'country=K%C3ln' is no UTF-8"),
+        ("country=K[%C3]ln", "needs letters, digits or ranges"),
+        ("country=a=b", "paths escape '=' as %3D"),
         ("x" * 5000, "4096 characters at most"),
         ("x" * 300, "200 characters at most"),
     ],
