@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,7 @@ from py4j.clientserver import ClientServerConnection
 
 from tests.support.spark import task_setup
 from workers.engine.large_tasks import LargeTurns
-from workers.engine.session import ClusterShare, cluster_settings, large_turns
+from workers.engine.session import ClusterShare, cluster_settings, large_turns, socket_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.spark_job import results_of
 
@@ -47,6 +49,26 @@ def test_results_of_a_job_are_the_bytes_of_its_tasks_in_their_order(engine: Spar
     for partitions in (1, 2, 4):
         assert results_of(context.parallelize(items, partitions), as_they_are) == items
     assert results_of(context.parallelize([], 2), as_they_are) == []
+
+
+def test_temporary_files_are_in_the_scratch_folder(engine: SparkEngine) -> None:
+    context = engine._spark().sparkContext
+    assert results_of(context.parallelize([b"a", b"b"], 2), as_they_are) == [b"a", b"b"]
+    scratch = Path(context.getConf().get("spark.local.dir", ""))
+    jvm: Any = context._jvm
+    temporary = Path(jvm.java.io.File.createTempFile("probe", None).getParent())
+    assert temporary == scratch
+    assert Path(jvm.java.lang.System.getProperty("java.io.tmpdir")) == scratch
+    names = {each.name for each in scratch.iterdir()}
+    assert [each for each in names if each.endswith(".sock")]
+    assert [each for each in names if each.startswith("spark-")]
+
+
+def test_sockets_are_in_the_folder_for_temporary_files_if_their_path_would_be_too_long(
+    tmp_path: Path,
+) -> None:
+    assert socket_folder(Path("/data/spark/worker-17-a1b2c3")) == Path("/data/spark/worker-17-a1b2c3")
+    assert socket_folder(tmp_path / ("w" * 60)) == Path(tempfile.gettempdir())
 
 
 def test_application_takes_no_more_than_its_share() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ _CORES_TO_RESERVE = 3
 _TURNS_TO_RESERVE = 4
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
+# Of `.<uuid>.sock`, and what every system admits for the path of a socket.
+_SOCKET_NAME_CHARACTERS = 42
+_SOCKET_PATH_BYTES_MAX = 103
 _CLASSES_OF_JOBS = {
     "PythonRDD": ("readRDDFromFile", "serveIterator"),
     "PythonUtils": ("getBroadcastThreshold", "toSeq"),
@@ -98,7 +102,7 @@ def start_session(
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": _SMALL_COMMIT_JVM,
+        "spark.driver.extraJavaOptions": _java_options(master, scratch),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "true",
@@ -112,6 +116,7 @@ def start_session(
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         settings["spark.default.parallelism"] = _cores(master)
+        settings["spark.python.unix.domain.socket.dir"] = str(socket_folder(scratch))
         master = f"local[{large_turns(master).at_a_time + 1}]"
     elif share is not None:
         settings |= cluster_settings(share)
@@ -122,6 +127,23 @@ def start_session(
     session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     _keep_classes(session)
     return session
+
+
+def socket_folder(scratch: Path) -> Path:
+    """The folder for the sockets of Python processes: the system's folder for temporary files if a path would be too
+    long.
+    """
+    length = len(os.fsencode(scratch)) + 1 + _SOCKET_NAME_CHARACTERS
+    return scratch if length <= _SOCKET_PATH_BYTES_MAX else Path(tempfile.gettempdir())
+
+
+def _java_options(master: str, scratch: Path) -> str:
+    """The options of the JVM. Its temporary files are in the scratch folder, as it leaves them behind when killed."""
+    if not master.startswith("local") and socket_folder(scratch) != scratch:
+        # Executors have no such folder, so there is no setting for sockets: they are where temporary files are.
+        return _SMALL_COMMIT_JVM
+    escaped = str(scratch).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_SMALL_COMMIT_JVM} -Djava.io.tmpdir="{escaped}"'
 
 
 def _keep_classes(session: SparkSession) -> None:
