@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -54,6 +54,17 @@ _EMBEDDING: Final = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Netwo
 
 class AddressRefused(Exception):
     """An address that must not be connected to. The message has the reason."""
+
+
+def not_reachable(host: str) -> AddressRefused:
+    """The error for a host that has no address, or one that is not admitted.
+
+    It is one and the same, and names no address: otherwise it would disclose which names the internal network has.
+    """
+    return AddressRefused(
+        f"{host} could not be looked up, or resolves to an address that is not on the public internet, and that the "
+        "operator has not admitted"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,23 +134,22 @@ class Rules:
     def check(self, target: Target, addresses: Sequence[str]) -> list[str]:
         """The addresses of a host. Raises AddressRefused if there is no address, or if one of them is forbidden."""
         if not addresses:
-            raise AddressRefused(f"{target.host} has no address")
-        host_is_exempt = target.host in self.hosts
-        for text in addresses:
-            address = ipaddress.ip_address(text)
-            exempt = host_is_exempt or any(address in network for network in self.networks)
-            if not exempt and not is_public(address):
-                # The message omits the address: names of the internal network must not be disclosed.
-                raise AddressRefused(
-                    f"{target.host} resolves to an address that is not on the public internet, and that the operator "
-                    "has not admitted"
-                )
-            if not exempt and self.ports is not None and target.port not in self.ports:
-                raise AddressRefused(
-                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}, or a host "
-                    "that the operator has admitted"
-                )
+            raise not_reachable(target.host)
+        others = [] if target.host in self.hosts else [*self._not_admitted(addresses)]
+        if not all(map(is_public, others)):
+            raise not_reachable(target.host)
+        if others and self.ports is not None and target.port not in self.ports:
+            raise AddressRefused(
+                f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}, or a host "
+                "that the operator has admitted"
+            )
         return list(addresses)
+
+    def _not_admitted(self, addresses: Sequence[str]) -> Iterator[Address]:
+        """Those that are not in a network of the operator's."""
+        for address in map(ipaddress.ip_address, addresses):
+            if not any(address in network for network in self.networks):
+                yield address
 
 
 def is_public(address: Address) -> bool:

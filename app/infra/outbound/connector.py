@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import socket
 import ssl
 import time
@@ -12,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.infra.outbound.addresses import AddressRefused, Rules, Target
+from app.infra.outbound.addresses import AddressRefused, Rules, Target, not_reachable
 from app.infra.outbound.timed_stream import TimedStream, seconds_left
 
+_log = logging.getLogger(__name__)
 CONNECT_SECONDS_MAX: Final = 5.0
 """The time for finding a host, and for connecting to it, each in seconds."""
 # Name servers that do not answer hold these up for longer than anybody waits for them.
@@ -70,9 +72,15 @@ class Connector:
             host_addresses = lookup.result(timeout=seconds)
         except TimeoutError:
             raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
-        except (OSError, UnicodeError):
-            raise AddressRefused(f"{target.host} could not be looked up") from None
-        return self.rules.check(target, host_addresses)
+        except (OSError, UnicodeError) as error:
+            _log.info("%r could not be looked up: %s", target.host, error)
+            raise not_reachable(target.host) from None
+        try:
+            return self.rules.check(target, host_addresses)
+        except AddressRefused:
+            # Of those who read the message, only the operator may know the addresses.
+            _log.info("%r is refused; its addresses are %s", target.host, ", ".join(host_addresses) or "none")
+            raise
 
     def _connect(self, target: Target, addresses: list[str], deadline: float) -> socket.socket:
         """A connection to the first of the addresses that takes one, encrypted if the URL says so. Raises OSError."""
