@@ -24,6 +24,7 @@ from tests.support.lake_table import LakeTable, Write
 from tests.support.versioned_tables import KINDS, kind_of, new_versioned_table, written_versioned_table
 
 MEMORY = MemoryBudget(bytes_max=2**26)
+_NESTED_MAPS = pa.list_(pa.map_(pa.int64(), pa.bool_()))
 
 
 def counted(table: LakeTable) -> ColumnCounts:
@@ -59,11 +60,25 @@ def test_values_of_each_type_are_counted_also_in_nested_ones(text: str) -> None:
         (pa.array(["", None, ""]), 1),
         (pa.array([{"a": None}, None, {"a": 1}, {"a": None}]), 2),
         (pa.array([[("k", 1)], [("k", 1)], [("k", None)]], pa.map_(pa.string(), pa.int64())), 2),
+        (pa.array([[("k", 1), ("l", 2)], [("l", 2), ("k", 1)]], pa.map_(pa.string(), pa.int64())), 1),
+        (pa.array([[[(2, True), (10, None)]], [[(10, None), (2, True)]], [None]], _NESTED_MAPS), 2),
         (pa.array(["a", "b", "a", None]).dictionary_encode().slice(1), 2),
         (pa.array([None, None], pa.int32()), 0),
         (pa.array([], pa.list_(pa.int8())), 0),
     ],
-    ids=["zeros", "NaN", "lists", "empty text", "structs", "maps", "dictionary", "nulls", "nothing"],
+    ids=[
+        "zeros",
+        "NaN",
+        "lists",
+        "empty text",
+        "structs",
+        "maps",
+        "order",
+        "within",
+        "dictionary",
+        "nulls",
+        "nothing",
+    ],
 )
 def test_values_are_equal_as_their_texts_are(values: pa.Array, distinct: int) -> None:
     assert sketched(values) == distinct

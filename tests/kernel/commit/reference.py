@@ -250,8 +250,17 @@ def _aggregated(rule: Aggregate, one: Any, other: Any, newer: bool) -> Any:
 
 
 def exact(row: Row) -> str:
-    """Equal for rows that are equal bit for bit; Python's own == takes 0.0 for -0.0 and 1 for True."""
-    return repr({name: str(value) if isinstance(value, Decimal) else value for name, value in row.items()})
+    """Equal for rows that are equal bit for bit, whatever the order of the entries of `tags`.
+
+    Python's own == takes 0.0 for -0.0 and 1 for True.
+    """
+    return repr({name: _exact(name, value) for name, value in row.items()})
+
+
+def _exact(name: str, value: Any) -> Any:
+    if name == "tags" and value:
+        return sorted(value, key=repr)
+    return str(value) if isinstance(value, Decimal) else value
 
 
 @dataclass(kw_only=True)

@@ -6,6 +6,7 @@ share any.
 
 Values are equal if their texts in JSON are (`app.kernel.codecs.json`), which all types have: nested ones by all
 members, decimals by their digits, floats by their bits, so that 0.0 and -0.0 are two values. Nulls are no value.
+Maps are equal whatever the order of their entries.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from datasketches import hll_sketch, hll_union, tgt_hll_type
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
+from app.kernel.codecs.json.sorted_maps import with_sorted_maps
 from app.kernel.codecs.json.texts import joined, value_parts
 from app.kernel.commit.restore_plan import files_by_group, visible_files
 from app.kernel.format.dataset import DatasetDefinition
@@ -134,8 +136,7 @@ def _update(sketch: hll_sketch, column: pa.ChunkedArray) -> None:
     for chunk in column.chunks:
         values = chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
         values = values.drop_null()
-        if not pa.types.is_nested(values.type):
-            values = values.unique()
+        values = with_sorted_maps(values) if pa.types.is_nested(values.type) else values.unique()
         if len(values):
             texts = pc.cast(joined(value_parts(values), len(values)), pa.large_string()).to_pylist()
             deque(map(sketch.update, texts), maxlen=0)

@@ -17,23 +17,19 @@ _TOGETHER: Final = 16
 
 
 def value_codes(values: pa.Array) -> np.ndarray:
-    """A number per value (int64): 0 for null, above 0 the same for equal values. Maps are compared in stored order."""
+    """A number per value (int64): 0 for null, above 0 the same for equal values.
+
+    Maps are equal if they have the same entries, in any order. A key that is there twice counts as two entries.
+    """
     kind = values.type
     if pa.types.is_map(kind):
-        return value_codes(map_entries(values))
+        return _list_codes(map_entries(values), are_maps=True)
     if pa.types.is_struct(kind):
         present = values.is_valid().to_numpy(zero_copy_only=False)
         codes = _tuple_codes([value_codes(member) for member in values.flatten()], len(values))
         return np.where(present, codes, 0)
     if pa.types.is_list(kind):
-        # The codes of a list's elements, concatenated, are bytes; equal lists have equal bytes.
-        elements = np.ascontiguousarray(value_codes(values.flatten()))
-        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy().astype(np.int64)
-        ends = np.concatenate([[0], np.cumsum(lengths)]) * _CODE_BYTES
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(elements)]
-        list_bytes = pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
-        present = values.is_valid().to_numpy(zero_copy_only=False)
-        return np.where(present, _dictionary_codes(list_bytes), 0)
+        return _list_codes(values)
     return _dictionary_codes(values)
 
 
@@ -85,6 +81,30 @@ def _bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values
     kind = pa.int32() if values.type == pa.float32() else pa.int64()
     return pa.chunked_array([chunk.view(kind) for chunk in values.chunks], kind)
+
+
+def _list_codes(lists: pa.ListArray, *, are_maps: bool = False) -> np.ndarray:
+    """The codes of lists. `are_maps`: those of maps, whose entries are compared in any order."""
+    elements = np.ascontiguousarray(value_codes(lists.flatten()))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    if are_maps:
+        elements = _sorted_within(elements, lengths)
+    # The codes of a list's elements, concatenated, are bytes; equal lists have equal bytes.
+    ends = np.concatenate([[0], np.cumsum(lengths)]) * _CODE_BYTES
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(elements)]
+    list_bytes = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
+    present = lists.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(present, _dictionary_codes(list_bytes), 0)
+
+
+def _sorted_within(codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The codes of consecutive groups of these lengths, ascending within each group."""
+    if lengths.max(initial=0) < 2:
+        return codes
+    # One sort of single numbers: those of each group are greater than all codes of the groups before it. Neither the
+    # number of groups nor of codes exceeds 2**31, so their product does not overflow.
+    bases = np.repeat(np.arange(len(lengths)) * (codes.max() + 1), lengths)
+    return np.asarray(np.sort(bases + codes) - bases)
 
 
 def _tuple_codes(parts: Sequence[np.ndarray], rows: int) -> np.ndarray:
