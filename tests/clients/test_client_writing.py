@@ -203,7 +203,7 @@ def test_quarantined_records_are_listed_repaired_redriven_and_discarded(headwate
     again = headwater.redrive(orders, {second.id: '{"id": 2, "note": "b"}'}, wait=30)
     assert again.rows.inserted == 1
     assert [record.state for record in headwater.quarantine(orders, job=job)] == ["redriven", "quarantined"]
-    unrepaired = headwater.redrive_job(orders, job, wait=30)
+    unrepaired = headwater.redrive_job(orders, job, accept_late=True, wait=30)
     assert unrepaired.rows.quarantined == 1
     with pytest.raises(Problem) as refused:
         headwater.redrive(orders, {third.id: None})

@@ -13,6 +13,7 @@ from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.features.quarantine.schemas import (
+    AcceptLate,
     CreateRedrive,
     QuarantinePage,
     ReadQuarantineOptions,
@@ -115,12 +116,15 @@ def _redrive(body: bytes, key: str | None, actor: str) -> Redrive:
         detail = "expected either `job` or `records`: which records to redrive"
         raise InvalidRequest(detail, [FieldError(pointer="/job", detail=detail)])
     digest = hashlib.sha256(msgspec.json.encode(["redrive", new])).hexdigest()
+    redrive = Redrive(
+        idempotency_key=key, request_hash=digest, actor=actor, accept_late=isinstance(new.late, AcceptLate)
+    )
     if isinstance(new.job, str):
-        return Redrive(job_id=new.job, idempotency_key=key, request_hash=digest, actor=actor)
+        return msgspec.structs.replace(redrive, job_id=new.job)
     records: dict[str, bytes | None] = {}
     for place, each in enumerate(new.records or ()):
         if each.id in records:
             detail = f"record {each.id} is named twice; name it once"
             raise InvalidRequest(detail, [FieldError(pointer=f"/records/{place}/id", detail=detail)])
         records[each.id] = each.payload.encode() if isinstance(each.payload, str) else None
-    return Redrive(records=records, idempotency_key=key, request_hash=digest, actor=actor)
+    return msgspec.structs.replace(redrive, records=records)

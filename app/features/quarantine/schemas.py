@@ -84,6 +84,12 @@ class RedriveRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The repaired record; as it was by default."""
 
 
+class AcceptLate(str, Enum):
+    """Records behind the watermark are written."""
+
+    ACCEPT = "accept"
+
+
 class CreateRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which records to redrive: either those of a job, or some by their ids."""
 
@@ -94,6 +100,8 @@ class CreateRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         | msgspec.UnsetType
     ) = msgspec.UNSET
     """Records of one job."""
+    late: AcceptLate | msgspec.UnsetType = msgspec.UNSET
+    """Whether records behind the watermark are written; by default the watermark of the dataset decides."""
 
 
 def quarantine_page(page: Page) -> QuarantinePage:

@@ -51,10 +51,12 @@ class Redrive(RequestKey, frozen=True, kw_only=True):
     """Which records to redrive: all of a job that wait, or those named, some with another payload.
 
     `records`: repaired payloads by record id; None where the record is as it was. `request_hash` covers all of it.
+    `accept_late`: records behind the watermark are written.
     """
 
     job_id: str | None = None
     records: Mapping[str, bytes | None] = {}
+    accept_late: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +115,9 @@ class Quarantine:
             )
         job_id = new_id()
         raw = self._body(dataset, job_id, part_ranges, redrive.records)
-        operation, options = redriven_write(original.write, dataset.definition)
+        operation, options = redriven_write(
+            original.write, dataset.definition, accept_late=redrive.accept_late
+        )
         new = NewJob(
             id=job_id,
             instant_id=new_instant_id(),
@@ -228,16 +232,20 @@ class Quarantine:
         )
 
 
-def redriven_write(original: WriteRequest, dataset: DatasetDefinition) -> tuple[Operation, WriteOptions]:
+def redriven_write(
+    original: WriteRequest, dataset: DatasetDefinition, *, accept_late: bool = False
+) -> tuple[Operation, WriteOptions]:
     """The request of a redrive: that of the original write, except that it removes no rows but those of its keys.
 
     An overwrite or a snapshot of a few repaired records would replace the whole table by them, so these are upserted,
     or inserted without a key. The expected version and the batch of the original write are omitted.
+    `accept_late`: late rows are written, whatever the watermark of the dataset says.
     """
     options = WriteOptions(
         on_error=OnError.QUARANTINE,
         merge_schema=original.options.merge_schema,
         explicit_cast=original.options.explicit_cast,
+        accept_late=accept_late,
     )
     if original.operation.replaces:
         return (Operation.UPSERT if dataset.keyed else Operation.INSERT), options

@@ -148,11 +148,11 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether the partitions that the write changes are marked as done in its commit."""
 
     def options(self) -> WriteOptions:
-        """The options that the request sets."""
+        """The options that the request sets. It has no member for `accept_late`, which is of redrives."""
         members = {
             name: value
             for name in WriteOptions.__struct_fields__
-            if (value := getattr(self, name)) is not msgspec.UNSET
+            if (value := getattr(self, name, msgspec.UNSET)) is not msgspec.UNSET
         }
         return WriteOptions(**members | {"partitions": tuple(members.get("partitions", ()))})
 

@@ -47,7 +47,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
     `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
-    `partition_done`: the partitions that the write changes are done with it.
+    `partition_done`: the partitions that the write changes are done with it. `accept_late`: late rows are written,
+    whatever the watermark of the dataset says.
     """
 
     mode: SaveMode = SaveMode.APPEND
@@ -63,6 +64,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     writer_id: str | None = None
     batch_id: int | None = None
     partition_done: bool = False
+    accept_late: bool = False
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()

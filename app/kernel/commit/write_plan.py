@@ -70,12 +70,13 @@ class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
     """The intent of a grouped write for its rows.
 
     `drop_duplicates`: rows of an insert whose key is live are dropped and counted as unchanged. `quarantine`: they are
-    quarantined.
+    quarantined. `accept_late`: rows behind the watermark are merged, whatever the dataset says.
     """
 
     operation: Operation
     drop_duplicates: bool = False
     quarantine: bool = False
+    accept_late: bool = False
 
 
 class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):

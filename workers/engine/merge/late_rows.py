@@ -68,7 +68,8 @@ class LateRows:
         return rows_to_merge
 
     def _may_leave_out(self, job: int) -> bool:
-        return self._task.scope is None and self._task.intents[job].operation in _LEAVES_OUT
+        intent = self._task.intents[job]
+        return self._task.scope is None and intent.operation in _LEAVES_OUT and not intent.accept_late
 
     def _leave_out(self, job: int, rows: pa.Table, rule: Watermark) -> None:
         if rule.late is Late.DROP:

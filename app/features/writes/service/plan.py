@@ -95,4 +95,5 @@ def _intent(job: Job) -> WriteIntent:
         operation=job.write.operation,
         drop_duplicates=options.drop_duplicates,
         quarantine=options.on_error is OnError.QUARANTINE,
+        accept_late=options.accept_late,
     )

@@ -31,24 +31,35 @@ class QuarantineCalls(JobCalls):
         dataset: Dataset | str,
         records: Mapping[str, str | None],
         *,
+        accept_late: bool = False,
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
         """Redrives records of one job: by id the repaired payload, or None for the unchanged record.
 
+        `accept_late`: records behind the watermark are written.
         The job is like that of a write; see `write` for the other parameters.
         """
         chosen = [
             {"id": record} | ({} if payload is None else {"payload": payload})
             for record, payload in records.items()
         ]
-        return await self._redrive(dataset, {"records": chosen}, idempotency_key, wait)
+        return await self._redrive(dataset, {"records": chosen} | _late(accept_late), idempotency_key, wait)
 
     async def redrive_job(
-        self, dataset: Dataset | str, job: Job | str, *, idempotency_key: str | None = None, wait: float = 0
+        self,
+        dataset: Dataset | str,
+        job: Job | str,
+        *,
+        accept_late: bool = False,
+        idempotency_key: str | None = None,
+        wait: float = 0,
     ) -> Job:
-        """Redrives the waiting bad records of a job unchanged; at most 100,000 at a time."""
-        return await self._redrive(dataset, {"job": _id(job)}, idempotency_key, wait)
+        """Redrives the waiting bad records of a job unchanged; at most 100,000 at a time.
+
+        `accept_late`: records behind the watermark are written.
+        """
+        return await self._redrive(dataset, {"job": _id(job)} | _late(accept_late), idempotency_key, wait)
 
     async def discard_quarantine(self, dataset: Dataset | str, job: Job | str) -> None:
         """Permanently deletes the bad records of a job."""
@@ -64,6 +75,10 @@ class QuarantineCalls(JobCalls):
             idempotency_key=made_up(idempotency_key),
             wait=wait,
         )
+
+
+def _late(accept_late: bool) -> dict[str, str]:
+    return {"late": "accept"} if accept_late else {}
 
 
 def _id(job: Job | str) -> str:

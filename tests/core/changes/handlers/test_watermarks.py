@@ -79,6 +79,26 @@ def test_late_rows_are_counted_in_the_result_of_the_job(
     assert [each["id"] for each in client.get(f"{path}/rows").json()["rows"]] == left
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+def test_late_record_is_redriven_unchanged_when_late_rows_are_accepted(
+    client: httpx.Client, service: Service, by_id: bool
+) -> None:
+    path = registered(client, "quarantine")
+    written(client, service, path, row(1, 10))
+    job = written(client, service, path, row(2, 0))
+    [record] = client.get(f"{path}/quarantine").json()["items"]
+    body: dict[str, Any] = {"records": [{"id": record["id"]}]} if by_id else {"job": job["id"]}
+    problem(client.post(f"{path}/quarantine/redrives", json=body | {"late": "drop"}), 400, "invalid-request")
+    answer = client.post(f"{path}/quarantine/redrives", json=body | {"late": "accept"})
+    assert answer.status_code == 202, answer.text
+    service.work()
+    redriven = client.get(answer.headers["location"]).json()
+    assert (redriven["rows"]["inserted"], redriven["rows"]["quarantined"]) == (1, 0)
+    assert redriven["result"]["late"] == {"rows": 1, "watermark": "2026-11-23T12:09:00Z"}
+    assert [each["id"] for each in client.get(f"{path}/rows").json()["rows"]] == [1, 2]
+    assert [each["state"] for each in client.get(f"{path}/quarantine").json()["items"]] == ["redriven"]
+
+
 def test_watermark_survives_renames_and_its_field_stays(client: httpx.Client, service: Service) -> None:
     path = registered(client, "accept")
     written(client, service, path, row(1, 10))
