@@ -1,7 +1,8 @@
 """What the HTTP handlers of all features share.
 
     server                     bounds of connections, below the application
-    auth, credentials          the principal of a request, and the scope that its handler requires
+    auth, bearer               the principal of a request, and the scope that its handler requires
+    credential_cache           principals by credential; changes of keys end them within seconds
     middleware, options        request ids, security headers, HEAD, OPTIONS, the access log
     request, json_body         request bodies: bounded, and decoded into one type
     body_stream, parameters    raw bodies; headers and query options, of which unknown ones are errors
@@ -18,6 +19,6 @@ operation:
 
     @get("/datasets/{dataset:str}/metastore")
     async def get_metastore_report(
-        found: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
+        path_dataset: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
     ) -> MetastoreReportResponse: ...
 """

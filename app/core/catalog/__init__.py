@@ -7,7 +7,9 @@ once, its files are removed later by the reaper.
 
 - values.py: datasets, their schemas, uploads; ports.py: what readers of datasets need of it
 - service.py: register, find, list, change, delete
-- repository/catalog.py: datasets and uploads; schemas.py: definitions and schemas; head.py: the next version
+- repository/catalog.py: datasets and uploads; compares `If-Match` with the locked head
+- repository/live_datasets.py: names that are taken, and the quota of datasets; schemas.py: definitions and schemas;
+  head.py: the next version
 - handlers.py, schemas.py: the resources `/datasets`; providers.py: the dataset of a path
 
     POST /datasets

@@ -5,8 +5,8 @@ the resource, so a retry gets the first reply, and no crash leaves one without t
 and the path of the request, and expires a day later. Jobs keep the keys of their requests themselves (app/core/jobs).
 
 - values.py: the request of a key, and its reply
-- service.py: runs a request once
-- repository.py, tables.py: the keys and replies in Postgres
+- service.py: the use case of handlers
+- repository.py: runs a request once, with its reply in one transaction; tables.py: the keys and replies
 - sealing.py: encrypts replies that contain a secret
 - providers.py: what handlers use: `return await idempotency.run(create)`
 

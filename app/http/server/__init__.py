@@ -2,6 +2,6 @@
 
 connection_limits   how large heads may be, how long a peer may wait, how many connections there may be
 connections         which connections are admitted, by address and in total
-protocol            uvicorn's protocol with these bounds, and bad HTTP refused as problem documents
-server              uvicorn's server, which ends slow connections and drains
+protocol            uvicorn's protocol: ends connections that are too slow, and refuses bad HTTP by problem documents
+server              uvicorn's server: has connections checked once a second, and drains before a stop
 """

@@ -5,7 +5,8 @@
     expression_parser                       tokens to expressions, for both
     syntax                                  the nodes of the syntax tree
     names                                   hints on names that do not exist
-    conditions                              a condition, bound to a schema: which rows match, which files can
+    conditions                              a condition, bound to a schema: which rows match, which files can;
+                                            row_access, bound_access: row filters and masks of grants
     read_order                              the order of the rows of a read: sorted runs, and ranges of them
     queries                                 a query, bound to the schemas of its datasets: the SQL that the engine runs
 
