@@ -11,10 +11,11 @@ import pytest
 
 from app.core.jobs.values import SERVICE_MADE
 from app.features.reads.service.rows import QueryType
+from app.features.writes.schemas import WriteMembers
 from app.infra.settings import VARIABLES, Settings, variable_of
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect
-from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode
 from app.kernel.format.dataset import (
     Aggregate,
     BucketFunction,
@@ -163,7 +164,7 @@ def test_media_types_operations_and_modes_are_documented():
 
 def test_registration_members_are_documented():
     reference_text = (DOCS / "api.md").read_text()
-    for kind in (CreateDataset, CreateBucket, WriteOptions):
+    for kind in (CreateDataset, CreateBucket, WriteMembers):
         for member in kind.__struct_fields__:
             assert f"`{member}" in reference_text, member
 
