@@ -70,13 +70,18 @@ class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
     """The intent of a grouped write for its rows.
 
     `drop_duplicates`: rows of an insert whose key is live are dropped and counted as unchanged. `quarantine`: they are
-    quarantined. `accept_late`: rows behind the watermark are merged, whatever the dataset says.
+    quarantined. `accept_late`: rows behind the watermark are merged, whatever the dataset says. `by_arrival`: rows are
+    applied in the order of arrival, whatever their ordering values. `keep_seconds`: how long the tombstones of its
+    deletes last; 0 leaves none. `committed_at`: the time of its commit, or of its plan as long as it has none.
     """
 
     operation: Operation
     drop_duplicates: bool = False
     quarantine: bool = False
     accept_late: bool = False
+    by_arrival: bool = False
+    keep_seconds: int = 0
+    committed_at: datetime | None = None
 
 
 class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
