@@ -79,7 +79,10 @@ class ViewResponse(msgspec.Struct, frozen=True, kw_only=True):
     mode: ViewMode
     """Whether a refresh takes in the changes of its inputs, or computes all rows."""
     state: ViewState
-    """`active` if it is refreshed whenever its inputs change, `paused` if on request only."""
+    """`active` if it is refreshed whenever its inputs change, `paused` if on request only.
+
+    A view pauses by itself if its refresh kills its process, or exceeds its time limit twice in a row.
+    """
     freshness: ViewFreshness
     """Whether it shows its inputs as they are, or why not."""
     error: Annotated[dict[str, Any], PROBLEM] | None
@@ -175,7 +178,7 @@ def view_response(view: View) -> ViewResponse:
         record_key=list(view.dataset.definition.record_key),
         inputs=[_input_response(each) for each in view.inputs],
         mode=view.definition.mode,
-        state=ViewState.PAUSED if view.paused else ViewState.ACTIVE,
+        state=view.state,
         freshness=view.freshness,
         error=None if view.error is None else fault_document(view.error),
         version=view.dataset.version,

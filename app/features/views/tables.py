@@ -37,8 +37,8 @@ views: Final = Table(
     # Whether it is paused, and the number of changes of that.
     Column("paused", Boolean, nullable=False, server_default=text("false")),
     integer_column("revision", default=1),
-    # The fault of the last refresh, the number of failures in a row, and when the last began; null and 0 after a
-    # success.
+    # The fault of the last refresh, the number of failures in a row with its code, and when the last began; null and 0
+    # after a success.
     json_column("error", Fault, nullable=True),
     integer_column("failures", default=0),
     timestamp_column("attempted_at", nullable=True),

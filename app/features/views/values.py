@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.errors import ProcessKilled
+from app.core.jobs.errors import ProcessKilled, TimeLimitExceeded
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import NewJob
 from app.infra.identifiers import new_id, new_instant_id
@@ -17,6 +18,9 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import Fault
 from app.kernel.format.operation import Operation
 from app.kernel.sql.queries.plan import ViewPlan
+
+TIMEOUTS_MAX: Final = 2
+"""The number of refreshes in a row that may exceed their time limit before a view pauses."""
 
 
 class ViewMode(str, Enum):
@@ -74,10 +78,10 @@ class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A view, its inputs by their names, and the result of its last refresh.
 
-    `paused`: it is refreshed on request only; `revision` counts the changes of that. `error`: why the last refresh
-    failed. `failures`: the number of failed refreshes in a row, the last of which began at `attempted_at` (None if the
-    view was resumed since), `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last successful
-    one was committed.
+    `paused`: whether it was requested that it is refreshed on request only; `revision` counts the changes of that.
+    `error`: why the last refresh failed. `failures`: the number of refreshes in a row that failed with its code, the
+    last of which began at `attempted_at` (None if the view was resumed since), `attempted_ago_seconds` before the view
+    was read. `refreshed_at`: when the last successful one was committed.
     """
 
     dataset: Dataset
@@ -91,6 +95,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     attempted_ago_seconds: float
     refreshed_at: datetime | None
     created_at: datetime
+
+    @property
+    def state(self) -> ViewState:
+        """Whether it is paused: on request, or because of its last refreshes, until it is resumed."""
+        stopped = self.attempted_at is not None and pauses(self.error, self.failures)
+        return ViewState.PAUSED if self.paused or stopped else ViewState.ACTIVE
 
     @property
     def freshness(self) -> ViewFreshness:
@@ -116,8 +126,17 @@ class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_deadly(error: Fault | None) -> bool:
-    """Whether the last refresh of a view failed because it killed its processes: no change of an input repairs that."""
+    """Whether the last refresh of a view failed because it killed its processes."""
     return error is not None and error.code == ProcessKilled.code
+
+
+def pauses(error: Fault | None, failures: int) -> bool:
+    """Whether a view pauses: its last refresh killed its processes, or as many as may exceeded their time limit.
+
+    What changes in its inputs does not make such a refresh smaller. `failures`: as of `View`.
+    """
+    timed_out = error is not None and error.code == TimeLimitExceeded.code and failures >= TIMEOUTS_MAX
+    return is_deadly(error) or timed_out
 
 
 def follower_name(view_id: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, select, update
 
 from app.core.catalog.errors import DatasetInUse
@@ -13,8 +15,13 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
 from app.core.timeline.values import NewCommit, Published
 from app.features.views.tables import view_inputs, views
-from app.features.views.values import follower_name
+from app.features.views.values import follower_name, pauses
 from app.kernel.format.errors import Fault
+
+_PAUSED: Final = (
+    "the view is paused: it is refreshed on request only, until a refresh succeeds or "
+    "its state is set to active"
+)
 
 
 class ViewParticipant:
@@ -74,17 +81,24 @@ class ViewParticipant:
 
 
 def _refresh_failed(connection: Connection, job_id: str, fault: Fault) -> None:
+    of_job = views.c.dataset_id == select(jobs.c.dataset_id).where(jobs.c.id == job_id).scalar_subquery()
+    view = connection.execute(
+        select(views.c.dataset_id, views.c.error, views.c.failures).where(of_job).with_for_update()
+    ).one_or_none()
+    if view is None:
+        return
+    failures = view.failures + 1 if view.error is not None and view.error.code == fault.code else 1
+    if pauses(fault, failures):
+        fault = replace(fault, detail=f"{fault.detail}; {_PAUSED}")
     started_at = select(func.coalesce(jobs.c.started_at, func.clock_timestamp())).where(jobs.c.id == job_id)
-    view_id = connection.execute(
+    connection.execute(
         update(views)
-        .where(views.c.dataset_id == select(jobs.c.dataset_id).where(jobs.c.id == job_id).scalar_subquery())
-        .values(error=fault, failures=views.c.failures + 1, attempted_at=started_at.scalar_subquery())
-        .returning(views.c.dataset_id)
-    ).scalar_one_or_none()
-    if view_id is not None:
-        connection.execute(
-            update(consumers).where(consumers.c.name == follower_name(view_id)).values(wake_at=None)
-        )
+        .where(views.c.dataset_id == view.dataset_id)
+        .values(error=fault, failures=failures, attempted_at=started_at.scalar_subquery())
+    )
+    connection.execute(
+        update(consumers).where(consumers.c.name == follower_name(view.dataset_id)).values(wake_at=None)
+    )
 
 
 def _readers_of(connection: Connection, dataset_id: str) -> Sequence[str]:

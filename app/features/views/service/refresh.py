@@ -26,8 +26,8 @@ from app.features.views.values import (
     View,
     ViewInputStatus,
     ViewMode,
+    ViewState,
     follower_name,
-    is_deadly,
     new_refresh,
     view_of,
 )
@@ -55,13 +55,11 @@ class FollowInputs:
         """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is still behind."""
         try:
             view = self.views.get(tenant_id, view_of(consumer.name))
-            if view.paused:
+            if view.state is ViewState.PAUSED:
                 return math.inf
             if not view.behind:
                 return None
             pause = _pause_seconds(view)
-            if pause == math.inf:
-                return pause
             if pause > 0:
                 return min(pause, _RETRY_POLL_SECONDS)
             self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
@@ -72,15 +70,10 @@ class FollowInputs:
 
 
 def _pause_seconds(view: View) -> float:
-    """The pause before the retry of a failed view in seconds. It grows, unless an input has changed since.
-
-    A view that has killed its processes is refreshed on request, or once it is resumed.
-    """
+    """The pause before the retry of a failed view in seconds. It grows, unless an input has changed since."""
     attempted_at = view.attempted_at
     if attempted_at is None:
         return 0.0
-    if is_deadly(view.error):
-        return math.inf
     if any(
         each.dataset.committed_at is not None and each.dataset.committed_at > attempted_at
         for each in view.inputs

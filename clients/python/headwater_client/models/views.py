@@ -76,7 +76,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     """Whether a refresh takes in the changes of its inputs, or computes all rows."""
     state: str
-    """`active` if it is refreshed whenever its inputs change, `paused` if on request only."""
+    """`active` if it is refreshed whenever its inputs change, `paused` if on request only. A view pauses by itself if
+    its refresh kills its process, or exceeds its time limit twice in a row.
+    """
     freshness: str
     """Whether it shows its inputs as they are, or why not."""
     error: dict[str, Any] | None

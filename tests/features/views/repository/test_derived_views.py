@@ -27,6 +27,7 @@ from app.features.views.values import (
     ViewDefinition,
     ViewFreshness,
     ViewMode,
+    ViewState,
     follower_name,
 )
 from app.infra.identifiers import new_id, new_instant_id
@@ -332,8 +333,40 @@ def test_view_that_has_killed_its_processes_has_one_try_per_request(
     before = views.get(tenant_id, view.dataset.id)
     assert before.error is not None
     assert before.error.code == "process-killed"
+    assert before.error.detail.endswith("until a refresh succeeds or its state is set to active")
+    assert before.state is ViewState.PAUSED
     resumed = views.pause(tenant_id, view.dataset.id, paused=False, revision=before.revision)
-    assert (resumed.attempted_at, resumed.error) == (None, before.error)
+    assert (resumed.state, resumed.attempted_at, resumed.error) == (ViewState.ACTIVE, None, before.error)
+
+
+def test_view_pauses_at_the_second_refresh_in_a_row_that_exceeds_its_time_limit(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
+) -> None:
+    too_slow = msgspec.structs.replace(FAULT, code="time-limit-exceeded", detail="it took an hour")
+    details = []
+    for fault, state in (
+        (too_slow, ViewState.ACTIVE),
+        (FAULT, ViewState.ACTIVE),
+        (too_slow, ViewState.ACTIVE),
+        (too_slow, ViewState.PAUSED),
+        (too_slow, ViewState.PAUSED),
+    ):
+        job = running(view)
+        assert stores.jobs.fail(tenant_id, job.claim, fault)
+        failed = views.get(tenant_id, view.dataset.id)
+        assert (failed.state, failed.freshness) == (state, ViewFreshness.FAILED)
+        assert failed.error is not None
+        details.append(failed.error.detail)
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    assert details[:3] == ["it took an hour", FAULT.detail, "it took an hour"]
+    for detail in details[3:]:
+        assert detail.startswith("it took an hour; the view is paused: it is refreshed on request only")
+    resumed = views.pause(tenant_id, view.dataset.id, paused=False, revision=failed.revision)
+    assert (resumed.state, resumed.error) == (ViewState.ACTIVE, failed.error)
+    commit = msgspec.structs.replace(commit_of([running(view)], []), advances=advances_of(resumed))
+    stores.timeline.publish_one(tenant_id, commit)
+    healed = views.get(tenant_id, view.dataset.id)
+    assert (healed.state, healed.error, healed.failures) == (ViewState.ACTIVE, None, 0)
 
 
 def test_cancelled_refresh_is_no_failure(

@@ -31,7 +31,13 @@ from tests.support.lakehouse import definition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SQL = "SELECT id, note FROM orders"
-FAULT = Fault(code="derivation-failed", title="", detail="")
+
+
+def fault(code: str) -> Fault:
+    return Fault(code=code, title="", detail="")
+
+
+FAULT = fault("derivation-failed")
 
 
 def dataset(name: str, **settings: Any) -> Dataset:
@@ -185,12 +191,24 @@ def test_failed_view_is_retried_once_an_input_has_changed() -> None:
 
 
 def test_view_that_has_killed_its_processes_is_not_refreshed_until_it_is_resumed() -> None:
-    deadly = Fault(code="process-killed", title="", detail="")
-    [source] = view_of_orders().inputs
-    later = replace(source.dataset, committed_at=NOW + timedelta(hours=2))
-    view = replace(failed(1, 10_000.0, inputs=(replace(source, dataset=later),)), error=deadly)
+    view = replace(failed_before_a_change(1), error=fault("process-killed"))
     assert follow(view) == (math.inf, 0)
     assert follow(replace(view, attempted_at=None)) == (60.0, 1)
+
+
+def test_view_that_has_exceeded_its_time_limit_twice_is_not_refreshed_until_it_is_resumed() -> None:
+    too_slow = fault("time-limit-exceeded")
+    assert follow(replace(failed_before_a_change(1), error=too_slow)) == (60.0, 1)
+    for failures in (2, 3):
+        view = replace(failed_before_a_change(failures), error=too_slow)
+        assert follow(view) == (math.inf, 0)
+        assert follow(replace(view, attempted_at=None)) == (60.0, 1)
+
+
+def failed_before_a_change(failures: int) -> View:
+    [source] = view_of_orders().inputs
+    later = replace(source.dataset, committed_at=NOW + timedelta(hours=2))
+    return failed(failures, 10_000.0, inputs=(replace(source, dataset=later),))
 
 
 @dataclass
