@@ -52,8 +52,6 @@ class _Phase(Enum):
     BODY = "body"
     NOTHING = "nothing"
     """The last request was received completely."""
-    IGNORED = "ignored"
-    """What follows the last request of the connection."""
     REFUSED = "refused"
     """What follows a request that was refused, read only so that the client gets the refusal."""
 
@@ -142,30 +140,49 @@ class BoundedHttp(HttpToolsProtocol):
                 self.transport.abort()
             return
         self._unset_keepalive_if_required()
-        rest = memoryview(data)
-        while (
-            rest and self._phase not in (_Phase.REFUSED, _Phase.IGNORED) and not self.transport.is_closing()
-        ):
-            self._feed(rest[:_PIECE_BYTES])
-            rest = rest[_PIECE_BYTES:]
+        self._parse(memoryview(data))
 
-    def _feed(self, piece: memoryview) -> None:
+    def _parse(self, rest: memoryview) -> None:
+        while rest and self._phase is not _Phase.REFUSED and not self.transport.is_closing():
+            rest = rest[self._feed(rest[:_PIECE_BYTES]) :]
+
+    def _feed(self, piece: memoryview) -> int:
+        """Parses the piece, and returns how much of it was parsed: at least one byte."""
         if self._phase is _Phase.NOTHING:
             self._phase = _Phase.HEAD
         self._completed = False
         try:
             self.parser.feed_data(piece)
-        except httptools.HttpParserUpgrade:
-            # The request is answered in HTTP/1.1. What follows it may be in another protocol.
-            self._phase = _Phase.IGNORED
-            if self.cycle is not None:
-                self.cycle.keep_alive = False
+        except httptools.HttpParserUpgrade as upgrade:
+            self._stay_in_http()
+            parsed_bytes: int = upgrade.args[0]
+            return parsed_bytes
         except httptools.HttpParserError as error:
             self._refuse(self._refusal or MalformedRequest(_cause(error)))
         else:
             self._collected_bytes = 0 if self._completed else self._collected_bytes + len(piece)
             if self._collected_bytes > self._limits.header_bytes_max:
                 self._refuse(self._headers_too_large())
+        return len(piece)
+
+    def _stay_in_http(self) -> None:
+        """Passes the head that was parsed last to a new parser, without `Upgrade`: the service ignores this header.
+
+        The parser takes a request with it for one without a body, and what follows for another protocol.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self._refuse(
+                MalformedRequest("the method CONNECT is for proxies: send requests to the service itself")
+            )
+            return
+        version = self.parser.get_http_version().encode()
+        headers = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        head = b"".join([b"%s %s HTTP/%s\r\n" % (method, self.url, version), *headers, b"\r\n"])
+        self.parser = httptools.HttpRequestParser(self)
+        # As the first one: bytes behind the last request of a connection are no error.
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._feed(memoryview(head))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -197,6 +214,9 @@ class BoundedHttp(HttpToolsProtocol):
             raise self._refusal
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            # `_feed` passes the head to the parser once more.
+            return
         self.scope[WRITABLE] = self.flow.drain  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         self._phase = _Phase.BODY
@@ -212,6 +232,8 @@ class BoundedHttp(HttpToolsProtocol):
         self._completed = True
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         super().on_message_complete()
         self._phase = _Phase.NOTHING
         self._completed = True

@@ -5,14 +5,15 @@ import socket
 import ssl
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.client import HTTPConnection
 
 import httpx
 import pytest
 
 from app.infra.runtime.stack import answers_ready
-from tests.support.http import ORDERS, problem
+from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import running_service
 
 MEBIBYTE = 1024 * 1024
@@ -83,6 +84,7 @@ def refusal(reply, status, code):
         (b"GET / HTTQ/1.1\r\n\r\n", 400, "malformed-request"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "malformed-request"),
         (b"CONNECT test:80 HTTP/1.1\r\nHost: test\r\n\r\n", 400, "malformed-request"),
+        (b"CONNECT /health/live HTTP/1.1\r\nHost: test\r\n\r\n", 400, "malformed-request"),
         (
             b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
             400,
@@ -224,13 +226,55 @@ def test_trusted_proxy_has_no_bound_of_its_own(service):
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
-def test_upgrade_is_answered_in_the_same_protocol(bounded):
+@pytest.mark.parametrize("framing", ["content-length", "chunked"])
+def test_request_with_upgrade_keeps_its_body_and_its_connection(service, client, orders, framing):
+    host, port = service.url.removeprefix("http://").split(":")
+    body = json.dumps(upsert({"id": 1, "note": "from Java"})).encode()
+    parts = [body[:20], body[20:]]
+    headers = {
+        "Authorization": client.headers["authorization"],
+        "Content-Type": "application/json",
+        **({"Content-Length": str(len(body))} if framing == "content-length" else {}),
+        "Connection": "Upgrade, HTTP2-Settings",
+        "Upgrade": "h2c",
+        "HTTP2-Settings": "AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA",
+    }
+    with closing(HTTPConnection(host, int(port), timeout=20)) as connected:
+        connected.request(
+            "POST", f"{orders}/writes", iter(parts), headers, encode_chunked=framing == "chunked"
+        )
+        accepted = connected.getresponse()
+        assert (accepted.status, accepted.version) == (202, 11), accepted.read()
+        assert accepted.headers["connection"] is None
+        accepted.read()
+        first_socket = connected.sock
+        service.work()
+        connected.request("GET", f"{orders}/rows", headers={**headers, "Content-Length": "0"})
+        rows = connected.getresponse()
+        assert rows.status == 200
+        assert json.loads(rows.read())["rows"] == [{"id": 1, "note": "from Java"}]
+        assert connected.sock is first_socket
+
+
+def test_requests_with_upgrade_are_answered_in_their_order_wherever_they_are_divided(bounded):
+    upgrade = HEAD + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    last = HEAD + b"Connection: Upgrade, close\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"
+    sent = upgrade * 3 + (HEAD + b"\r\n") + last
+    for size in (len(sent), 50):
+        with connection(bounded) as connected:
+            for start in range(0, len(sent), size):
+                connected.sendall(sent[start : start + size])
+            reply = received(connected)
+        assert reply.count(b"HTTP/1.1 200 OK") == 5
+        assert reply.count(b"HTTP/1.1") == 5
+
+
+def test_other_protocol_after_a_request_with_upgrade_is_refused(bounded):
     with connection(bounded) as connected:
-        connected.sendall(HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\nPRI * HTTP/2.0\r\n\r\n")
-        reply = received(connected)
-    assert reply.startswith(b"HTTP/1.1 200")
-    assert reply.count(b"HTTP/1.1") == 1
-    assert b"connection: close" in reply
+        connected.sendall(HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+        assert connected.recv(65536).startswith(b"HTTP/1.1 200")
+        connected.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        refusal(received(connected), 400, "malformed-request")
 
 
 def test_every_response_has_security_headers(service, client, orders):
