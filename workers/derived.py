@@ -1,4 +1,4 @@
-"""A process of a worker that runs refreshes of views, transforms and restores: `python -m workers.derived ID PROCESS`.
+"""A process of a worker that runs refreshes of views, and transforms: `python -m workers.derived ID PROCESS`.
 
 The SQL of a user can use up the memory of the JVM that runs it. This JVM runs no writes, so it may end. The process
 then kills itself: the worker that has started it counts the death against the jobs that it held.

@@ -198,7 +198,7 @@ class Settings:
     """The root of all tables' files; by default the folder ``storage`` in the data directory."""
     spark_master: Annotated[str, _spark_master] = "local[*]"
     derived_spark_master: Annotated[str, _spark_master] = ""
-    """Where refreshes and restores run; by default as writes do, but on the worker's machine instead of a standalone
+    """Where the SQL of users runs; by default as writes do, but on the worker's machine instead of a standalone
     cluster."""
     spark_ui_url: Annotated[str, _url_of("http", "https", example="http://spark-master:8080")] = ""
     """The web interface of a standalone master, which reports its cores; by default port 8080 of the master."""

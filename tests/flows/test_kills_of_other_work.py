@@ -68,13 +68,13 @@ def test_restore_with_a_killed_worker_happens_once(
     with ExitStack() as stack:
         with deployment.gates.at_head(table.id) as head:
             job_id = start(table, "restores", version=1)
-            session = head.arrival(DERIVED)
+            session = head.arrival()
             if committing:
                 gate = stack.enter_context(deployment.gates.in_commit(table.id))
             else:
                 kill(deployment, session)
         if committing:
-            until(lambda: session in gate.waiting(DERIVED), "the commit to reach its gate")
+            until(lambda: session in gate.waiting(), "the commit to reach its gate")
             kill(deployment, session)
         assert table.version == 2
     job = table.succeeded(job_id)

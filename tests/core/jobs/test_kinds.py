@@ -77,12 +77,13 @@ def test_only_tasks_that_change_files_are_exclusive() -> None:
     assert not TagTask(name="a").exclusive
 
 
-def test_writes_whose_rows_are_made_have_a_process_of_their_own() -> None:
-    assert process_of(JobKind.WRITE, 2) is WriteProcess.WORKER
+def test_writes_whose_rows_the_sql_of_a_user_makes_have_a_process_of_their_own() -> None:
+    for kind in (JobKind.WRITE, JobKind.RESTORE, JobKind.ROLLBACK):
+        assert process_of(kind, 2) is WriteProcess.WORKER
     assert process_of(JobKind.SOURCE_ROUND, 0) is WriteProcess.WORKER
     assert process_of(JobKind.SOURCE_ROUND, 0, transforms=True) is WriteProcess.DERIVED
     assert process_of(JobKind.REFRESH, 0) is WriteProcess.DERIVED
-    assert process_of(JobKind.ROLLBACK, 1) is WriteProcess.ISOLATED
+    assert process_of(JobKind.REFRESH, 1) is WriteProcess.ISOLATED
 
 
 def test_each_kind_has_a_part() -> None:

@@ -39,9 +39,9 @@ class WriteProcess(str, Enum):
     """The process of a worker in which a write runs. The last two have a JVM of their own."""
 
     WORKER = "worker"
-    """Writes whose rows were sent."""
+    """Writes whose rows no SQL of a user makes."""
     DERIVED = "derived"
-    """Writes whose rows Spark makes when they run, in jobs that may take long. Each has a commit of its own."""
+    """Writes whose rows the SQL of a user makes when they run. Each has a commit of its own."""
     ISOLATED = "isolated"
     """Of these, one that ran when its process was killed: it runs with no other."""
 

@@ -163,7 +163,6 @@ RESTORE: Final = JobDeclaration(
     result=RestoreResult,
     action=Action.RESTORE,
     time_limited=True,
-    process=WriteProcess.DERIVED,
     input_stage="restore",
 )
 ROLLBACK: Final = dataclasses.replace(RESTORE, name=JobKind.ROLLBACK, action=Action.ROLLBACK)

@@ -357,17 +357,18 @@ def test_write_of_another_kind_is_not_claimed_and_not_overtaken(
     plain = msgspec.structs.replace(RULES, process=WriteProcess.WORKER)
     derived = msgspec.structs.replace(RULES, process=WriteProcess.DERIVED)
     before = accept()
-    restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
-    restored = stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
-    after = accept()
+    derives = WriteRequest(operation=Operation.SNAPSHOT, derived=True)
+    refresh = stores.jobs.accept(tenant_id, new_job(dataset.id, request=derives)).job
+    restores = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
+    restore = stores.jobs.accept(tenant_id, new_job(dataset.id, request=restores)).job
     request = WriteRequest(
         operation=Operation.UPSERT, round=SourceRound(source_id=new_id(), source="in", transforms=True)
     )
     transformed = stores.jobs.accept(tenant_id, new_job(dataset.id, request=request)).job
     for own, other, job in [
         (plain, derived, before),
-        (derived, plain, restored),
-        (plain, derived, after),
+        (derived, plain, refresh),
+        (plain, derived, restore),
         (derived, plain, transformed),
     ]:
         assert stores.jobs.next_write(tenant_id, dataset.id) is own.process

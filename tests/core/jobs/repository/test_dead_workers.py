@@ -10,7 +10,7 @@ from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore, add_follower
 from app.core.jobs.kinds.kind import WriteProcess
-from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.values import Job, JobState, WorkerEnd
 from app.features.maintenance.repository.maintenance import MaintenanceStore
@@ -115,10 +115,10 @@ def test_silent_worker_keeps_its_jobs_for_their_leases_and_loses_the_rest(
     assert hold(stores, dataset, "successor") == (0, True, True)
 
 
-def restore_of(stores: Stores, tenant_id: str, name: str) -> Job:
+def refresh_of(stores: Stores, tenant_id: str, name: str) -> Job:
     dataset = stores.catalog.create(tenant_id, new_id(), definition(name))
-    restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
-    return stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
+    refresh = WriteRequest(operation=Operation.SNAPSHOT, derived=True)
+    return stores.jobs.accept(tenant_id, new_job(dataset.id, request=refresh)).job
 
 
 def runs_in(process: WriteProcess, stores: Stores, job: Job, owner: str, *, attempts_max: int = 1) -> bool:
@@ -131,7 +131,7 @@ def runs_in(process: WriteProcess, stores: Stores, job: Job, owner: str, *, atte
 def test_job_whose_process_is_killed_runs_again_isolated_and_fails_at_the_second_death(
     stores: Stores, dead: DeadWorkers, tenant_id: str
 ) -> None:
-    deadly, beside = (restore_of(stores, tenant_id, name) for name in ("deadly", "beside"))
+    deadly, beside = (refresh_of(stores, tenant_id, name) for name in ("deadly", "beside"))
     for job in (deadly, beside):
         assert runs_in(WriteProcess.DERIVED, stores, job, "derived")
     # Two others notice the death.
@@ -168,7 +168,7 @@ def test_job_of_a_killed_process_is_queued_alone_and_keeps_its_attempts(
 def test_death_of_a_whole_worker_is_not_counted_against_its_jobs(
     stores: Stores, dead: DeadWorkers, tenant_id: str
 ) -> None:
-    job = restore_of(stores, tenant_id, "lost")
+    job = refresh_of(stores, tenant_id, "lost")
     for number in range(2):
         [claimed] = stores.jobs.claim(tenant_id, job.dataset_id, f"derived-{number}", RULES)
         assert claimed.id == job.id

@@ -416,29 +416,35 @@ def test_restore_that_loses_to_another_write_compares_the_table_again(writing: W
     assert writing.timeline.planned_at[-2:] == [2, 3]
 
 
-def test_writes_and_restores_are_run_by_their_own_processes_in_order_of_acceptance(writing: Writing) -> None:
+def test_writes_and_refreshes_are_run_by_their_own_processes_in_order_of_acceptance(
+    followed: Writing,
+) -> None:
+    writing = followed
     plain = {"rules": msgspec.structs.replace(writing.worker().rules, process=WriteProcess.WORKER)}
-    derived = {"rules": msgspec.structs.replace(writing.worker().rules, process=WriteProcess.DERIVED)}
+    derived = {
+        "rules": msgspec.structs.replace(writing.worker().rules, process=WriteProcess.DERIVED),
+        "stagers": {JobKind.REFRESH: Deriving(writing, [0])},
+    }
     here = (writing.tenant_id, writing.dataset.id)
     handed_over = [
         (WriteProcess.WORKER, *here),
         (WriteProcess.DERIVED, *here),
         (WriteProcess.WORKER, *here),
     ]
-    writing.write([row(1)])
-    writing.send([row(2)])
-    writing.send_restore(1)
+    writing.write([row(2)])
     writing.send([row(3)])
+    writing.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    writing.send_restore(1)
     assert not writing.run(**derived)
     assert writing.run(**plain)
-    assert writing.rows() == [row(1), row(2)]
+    assert writing.rows() == [row(2), row(3)]
     assert not writing.run(**plain)
     assert writing.run(**derived)
-    assert writing.rows() == [row(1)]
+    assert writing.rows() == [row(1), row(2), row(3)]
     assert not writing.run(**derived)
     assert writing.handed_over == handed_over
     assert writing.run(**plain)
-    assert writing.rows() == [row(1), row(3)]
+    assert writing.rows() == [row(2)]
     assert not writing.run(**plain)
     assert writing.handed_over == handed_over, "nothing waits"
 
