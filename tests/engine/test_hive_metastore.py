@@ -210,8 +210,8 @@ class Files:
     def partitions(self, *_: Any, **__: Any) -> list[PartitionRecord]:
         return [
             PartitionRecord(
-                path=f"day=2026-11-2{number}", base_files=1, logs=0, postponed=0, rows=number, log_rows=0,
-                postponed_rows=0, size_bytes=9, written_version=1, written_at=NOON,
+                path=f"day=2026-11-2{number}", base_files=1, logs=0, postponed=0, tombstone_files=0, rows=number,
+                log_rows=0, postponed_rows=0, size_bytes=9, written_version=1, written_at=NOON,
             )
             for number in (1, 2)
         ]  # fmt: skip

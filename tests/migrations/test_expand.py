@@ -69,6 +69,7 @@ REVIEWED: Final = {
     "0013": "the check allows more states",
     "0019": "paths of changelog files may occur in several rows: the code before reads each row for itself",
     "0024": "the check allows what it allowed, and messages of rows: no release before registers a webhook with them",
+    "0035": "the check allows what it allowed, and tombstones, which only datasets of the release have",
 }
 
 

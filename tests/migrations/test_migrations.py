@@ -57,7 +57,7 @@ def owner_connection(server: TestServer, name: str) -> Iterator[Connection]:
 
 def test_revisions_are_linear_and_named_expand_or_contract() -> None:
     assert len(SCRIPTS.get_heads()) == 1
-    assert [f"{number:04d}" for number in range(1, len(REVISIONS) + 1)] == REVISIONS
+    assert sorted(set(REVISIONS)) == REVISIONS
     for script in SCRIPTS.walk_revisions():
         assert Path(script.path).name.startswith(
             (f"{script.revision}_expand_", f"{script.revision}_contract_")
@@ -211,6 +211,36 @@ def test_upgrade_recounts_bytes_of_earlier_commits(postgres: TestServer) -> None
                 (1, 100, 0),
                 (2, 0, 0),
                 (3, 250, 100),
+            ]
+
+
+PENDING_FILES = f"""
+    CREATE TEMPORARY TABLE listed AS SELECT * FROM files WHERE dataset_id = '{DATASET}' AND path = 'data/1.parquet';
+    UPDATE listed SET path = 'data/2.log', kind = 'log', written_version = NULL;
+    INSERT INTO files SELECT * FROM listed;
+    UPDATE listed SET path = 'data/3.postponed', kind = 'postponed', written_version = 7;
+    INSERT INTO files SELECT * FROM listed;
+"""
+
+
+def test_logs_of_earlier_versions_have_the_time_of_their_commit_if_it_is_known(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0035") - 1]
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, before)
+        with postgres.administration(name) as administration:
+            administration.execute(data_of(before) + PENDING_FILES)
+        with owner_connection(postgres, name) as connection:
+            migrate(connection)
+        with postgres.administration(name) as administration:
+            query = """
+                SELECT path, written_at IS NOT DISTINCT FROM committed_at, written_at IS NULL FROM files
+                JOIN commits USING (tenant_id, dataset_id) WHERE dataset_id = %s AND version = 1 ORDER BY path
+            """
+            assert administration.execute(query, [DATASET]).fetchall() == [
+                ("data/1.parquet", False, True),
+                ("data/2.log", True, False),
+                ("data/3.postponed", False, True),
             ]
 
 

@@ -89,6 +89,8 @@ files: Final = Table(
     Column("kind", Text, nullable=False, server_default=text("'base'")),
     # The commit that wrote the file, if earlier than `added_version`: a deletion vector has changed since.
     integer_column("written_version", nullable=True),
+    # The time of that commit; null for base files of older releases.
+    timestamp_column("written_at", nullable=True),
     integer_column("first_offset", nullable=True),
     json_column("deletion_vector", DeletionVector, nullable=True),
     json_column("index_file", IndexFile, nullable=True),
@@ -99,7 +101,7 @@ files: Final = Table(
     Column("index_path", Text, nullable=True),
     # A file is listed again with each new deletion vector.
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "added_version"),
-    CheckConstraint("kind IN ('base', 'log', 'postponed')", name="kind"),
+    CheckConstraint("kind IN ('base', 'log', 'postponed', 'tombstone')", name="kind"),
     CheckConstraint("removed_version > added_version", name="lifetime"),
     _of_commit("added_version"),
     # Planning reads the live files of some groups, a read of an older version also files removed since, and a conflict

@@ -88,16 +88,20 @@ class OverviewStore:
     def partitions(
         self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
     ) -> list[PartitionRecord]:
-        """Up to `limit` partitions by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
+        """Up to `limit` partitions by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone).
+
+        A partition that has only tombstones is left out.
+        """
         file = _visible(dataset_id, version)
         path = file.partition_path
-        base, log, postponed = (file.kind == kind.value for kind in FileKind)
+        base, log, postponed, tombstone = (file.kind == kind.value for kind in FileKind)
         sums = (
             select(
                 path.label("path"),
                 func.count(case((base, 1))).label("base_files"),
                 func.count(case((log, 1))).label("logs"),
                 func.count(case((postponed, 1))).label("postponed"),
+                func.count(case((tombstone, 1))).label("tombstone_files"),
                 _total(case((base, file.row_count - _deleted(file)))).label("rows"),
                 _total(case((log, file.row_count))).label("log_rows"),
                 _total(case((postponed, file.row_count))).label("postponed_rows"),
@@ -105,6 +109,7 @@ class OverviewStore:
                 func.max(file.added_version).label("written_version"),
             )
             .group_by(path)
+            .having(func.bool_or(~tombstone))
             .order_by(path)
             .offset(skip)
             .limit(limit)
@@ -127,7 +132,7 @@ class OverviewStore:
             small = and_(file.kind == FileKind.BASE.value, file.size_bytes < small_below)
             counts = connection.execute(
                 select(
-                    func.count(distinct(file.partition_path)).label("partitions"),
+                    func.count(distinct(file.partition_path)).filter(_holds_rows(file)).label("partitions"),
                     func.count(distinct(file.file_group)).label("file_groups"),
                     func.count(case((small, 1))).label("small_files"),
                 )
@@ -174,6 +179,11 @@ def _visible(dataset_id: str, version: int) -> Any:
     candidates = select(files).where(files.c.dataset_id == dataset_id, files.c.added_version <= version)
     still = candidates.where(files.c.removed_version.is_(None))
     return union_all(still, candidates.where(files.c.removed_version > version)).subquery().c
+
+
+def _holds_rows(file: Any) -> ColumnElement[bool]:
+    holds: ColumnElement[bool] = file.kind != FileKind.TOMBSTONE.value
+    return holds
 
 
 def _member(document: Any, name: str) -> ColumnElement[int]:

@@ -51,7 +51,8 @@ class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its name, which the column `_hw_file_name` of its rows shows."""
     kind: FileKind
-    """The kind of its rows: base, log, or postponed."""
+    """The kind of its rows: base, log, or postponed; or tombstone, whose rows are deleted keys, not rows of the table.
+    """
     partition: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
     """The path of its partition; empty for a table without partitions."""
     bucket: int
@@ -104,6 +105,8 @@ class PartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its logs."""
     postponed: int
     """The number of its postponed writes."""
+    tombstone_files: int
+    """The number of its tombstone files."""
     rows: int
     """The number of live rows in base files; the number of rows that readers see if `exact`."""
     exact: bool
@@ -165,6 +168,8 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     """Logs."""
     postponed: int
     """Postponed writes."""
+    tombstones: int
+    """Tombstone files."""
     small: int
     """Base files that are much smaller than `target_bytes`."""
     sizes: list[SizeClass]
@@ -180,6 +185,8 @@ class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
     """Of logs."""
     postponed: int
     """Of postponed writes."""
+    tombstones: int
+    """Of tombstone files."""
     deletion_vectors: int
     """Of deletion vectors."""
     indexes: int
@@ -322,8 +329,8 @@ def statistics_response(
     dataset: Dataset, totals: TableTotals, columns: list[ColumnSummary]
 ) -> StatisticsResponse:
     """The JSON of a table's sums."""
-    base, logs, postponed = (totals.kinds[kind] for kind in FileKind)
-    every = base + logs + postponed
+    base, logs, postponed, tombstones = (totals.kinds[kind] for kind in FileKind)
+    every = base + logs + postponed + tombstones
     written_bytes = sum(each.added_bytes for each in totals.commits)
     return StatisticsResponse(
         version=dataset.version,
@@ -340,6 +347,7 @@ def statistics_response(
             base=base.files,
             logs=logs.files,
             postponed=postponed.files,
+            tombstones=tombstones.files,
             small=totals.small_files,
             sizes=list(totals.sizes),
         ),
@@ -349,6 +357,7 @@ def statistics_response(
             base=base.size_bytes,
             logs=logs.size_bytes,
             postponed=postponed.size_bytes,
+            tombstones=tombstones.size_bytes,
             deletion_vectors=every.vector_bytes,
             indexes=every.index_bytes,
             changelog=totals.changelog.size_bytes,

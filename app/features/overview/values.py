@@ -30,6 +30,7 @@ class PartitionRecord(msgspec.Struct, frozen=True, kw_only=True):
     base_files: int
     logs: int
     postponed: int
+    tombstone_files: int
     rows: int
     log_rows: int
     postponed_rows: int

@@ -12,7 +12,7 @@ from app.kernel.changelog.shared_files import is_of_share, shares_of, sharing_pa
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
 from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.errors import NotVerifiable
-from app.kernel.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of
+from app.kernel.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of, readable_files
 from app.kernel.format.schema.schema import Schema
 
 
@@ -194,4 +194,5 @@ def _groups(files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], ...]:
     groups: dict[str, list[DataFile]] = {}
     for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
         groups.setdefault(file.file_group, []).append(file)
-    return tuple(tuple(group) for _, group in sorted(groups.items()))
+    readable = (readable_files(group) for _, group in sorted(groups.items()))
+    return tuple(tuple(files) for files in readable if files)

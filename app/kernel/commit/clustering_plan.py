@@ -18,6 +18,7 @@ from app.kernel.format.file_group import (
     append_file_group,
     bucket_slot,
     partition_of,
+    readable_files,
 )
 
 # The bytes of rows without a key that are ordered together. The more, the fewer row groups contain a value.
@@ -100,16 +101,16 @@ def _movable(
 ) -> Mapping[str, Sequence[DataFile]]:
     """The files of each group that can be rewritten without a change in the feed.
 
-    Postponed writes stay, because no reader sees them yet. Logs whose changes are emitted when they are compacted stay,
-    with their group, until a compaction.
+    Postponed writes stay, because no reader sees them yet, and so do tombstones where no log is merged. Logs whose
+    changes are emitted when they are compacted stay, with their group, until a compaction.
     """
     groups: dict[str, list[DataFile]] = {}
     for file in live:
-        if file.kind is not FileKind.POSTPONED:
-            groups.setdefault(file.file_group, []).append(file)
+        groups.setdefault(file.file_group, []).append(file)
     waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
     movable = {}
-    for name, files in groups.items():
+    for name, group in groups.items():
+        files = readable_files(group)
         if not any(file.kind is FileKind.LOG for file in files):
             files = [file for file in files if _in_partitions(file, partitions)]
         elif waits or not any(_in_partitions(file, partitions) for file in files):

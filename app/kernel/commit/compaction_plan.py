@@ -39,8 +39,9 @@ def plan_compaction(
     size.
 
     A group with logs or postponed writes is rewritten as a whole, since these may change any of its rows. Otherwise
-    files with deletion vectors are rewritten, and small files if a bucket has several. Files of full size stay. Rows
-    without a key go to a new group, from any group of their partition.
+    files with deletion vectors are rewritten, and small files if a bucket has several. Files of full size stay. So
+    does a single tombstone file of a group without a deletion vector. Rows without a key go to a new group, from any
+    group of their partition.
 
     `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
     partition; None for all. `file_groups`: those to consider, None for all.
@@ -79,8 +80,8 @@ def _by_group(
         groups.setdefault(file.file_group, []).append(file)
     for group, candidates in sorted(groups.items()):
         matching = [file for file in candidates if _in_partitions(file, partitions)]
-        pending = any(file.kind is not FileKind.BASE for file in matching)
-        to_rewrite = candidates if pending else _worthwhile(dataset, matching)
+        pending = any(file.kind.is_pending for file in matching)
+        to_rewrite = candidates if pending else [*_worthwhile(dataset, matching), *_tombstones(matching)]
         if to_rewrite:
             yield group, bucket_slot(group), to_rewrite
 
@@ -100,10 +101,19 @@ def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[D
     candidates = [
         file
         for file in files
-        if file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
+        if file.kind.holds_rows
+        and (
+            file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
+        )
     ]
     sharing = Counter(file.slot for file in candidates)
     return [file for file in candidates if file.deletion_vector or sharing[file.slot] > 1]
+
+
+def _tombstones(files: Sequence[DataFile]) -> list[DataFile]:
+    """The tombstone files of a group, if they are several, or some of their tombstones have ended."""
+    tombstones = [file for file in files if file.kind is FileKind.TOMBSTONE]
+    return tombstones if len(tombstones) > 1 or any(file.deletion_vector for file in tombstones) else []
 
 
 def _by_partition(

@@ -17,7 +17,8 @@ class GroupShape(msgspec.Struct, frozen=True, kw_only=True):
 
     `oldest_log`: the version that committed the oldest of them. `deleted_rows`: rows of base files that deletion
     vectors delete. `small_files`: base files far below the target size, in the bucket of the group that has most of
-    them; without a key, in the group's partition, or 0 if the group itself has no small file.
+    them, or tombstone files, if these are more; without a key, in the group's partition, or 0 if the group itself has
+    no small file.
     """
 
     file_group: str

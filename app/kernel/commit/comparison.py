@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from app.kernel.commit.merge.numbered_rows import key_numbers
 from app.kernel.commit.merge.values import equal_rows, row_codes
-from app.kernel.commit.restore_plan import changed_groups, files_by_group, visible_files
+from app.kernel.commit.restore_plan import changed_groups, files_by_group
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.engine_task import EngineTask
-from app.kernel.format.file_group import DataFile, FileKind, partition_of
+from app.kernel.format.file_group import DataFile, FileKind, partition_of, readable_files
 from app.kernel.format.halving import largest
 from app.kernel.format.schema.schema import Field, Schema
 
@@ -165,7 +165,7 @@ def plan_comparison(
         for side, groups in zip(sides, (old, new), strict=True):
             if group in groups:
                 side.append(group)
-    equal_groups = [visible_files(old[group]) for group in sorted(old.keys() - set(group_names))]
+    equal_groups = [readable_files(old[group]) for group in sorted(old.keys() - set(group_names))]
     to_merge = [files for files in equal_groups if any(file.kind is FileKind.LOG for file in files)]
     tasks = [
         CompareTask(
@@ -192,7 +192,7 @@ def plan_comparison(
 
 
 def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _FilesOfGroups:
-    return tuple(tuple(visible_files(files[name])) for name in names)
+    return tuple(tuple(readable_files(files[name])) for name in names)
 
 
 class FilesCompared(msgspec.Struct, frozen=True, kw_only=True):

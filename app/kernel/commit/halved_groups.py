@@ -99,8 +99,9 @@ def _parts(
 ) -> int:
     """Into how many parts the bucket is divided: 1, or a power of two."""
     of = bucket.of or 1
-    rows = sum(file.live_rows for file in files)
-    size = sum(file.size_bytes for file in files)
+    row_files = [file for file in files if file.kind.holds_rows]
+    rows = sum(file.live_rows for file in row_files)
+    size = sum(file.size_bytes for file in row_files)
     for slot, staged_bucket in coming.items():
         # A larger staged bucket has rows of several.
         share = max(of // (slot.of or 1), 1)

@@ -14,7 +14,6 @@ from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.engine_task import EngineTask, Work
-from app.kernel.format.file_group import FileKind
 
 # A further process takes more time than it saves for fewer bytes.
 _BUNDLE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -81,7 +80,7 @@ def _weight(task: MergeTask) -> int:
     if task.compact or task.scope is not None or task.divides:
         return _BUNDLE_BYTES_MAX + 1
     incoming = _incoming_bytes(task)
-    pending = any(file.kind is not FileKind.BASE for file in task.files)
+    pending = any(file.kind.is_pending for file in task.files)
     match storing_of(task.dataset, has_scope=False, pending=pending):
         case Storing.MARK:
             return incoming + _LOOKUP_BYTES * len(task.files)

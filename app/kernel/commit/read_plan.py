@@ -8,7 +8,7 @@ import msgspec
 
 from app.kernel.commit.write_plan import WriteScope, reaches
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
-from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.partition.fields import parse_partition
 from app.kernel.format.partition.globs import matches_partition_glob
 from app.kernel.format.partition.statistics import partition_statistics
@@ -39,21 +39,20 @@ def plan_read(
 
     `partitions`: globs, one of which must match the row's partition; any if None. Postponed writes are not rows yet.
     """
-    visible = [file for file in live if file.kind is not FileKind.POSTPONED]
+    groups: dict[str, list[DataFile]] = {}
+    for file in sorted(live, key=lambda file: (file.added_version or 0, file.path)):
+        groups.setdefault(file.file_group, []).append(file)
+    readable = {name: readable_files(files) for name, files in groups.items()}
     paths = None
     if partitions is not None:
-        paths = tuple(
-            path for path in {file.slot.partition_path for file in visible} if in_globs(path, partitions)
-        )
+        found_paths = {file.slot.partition_path for files in readable.values() for file in files}
+        paths = tuple(path for path in found_paths if in_globs(path, partitions))
     scope = WriteScope(partitions=paths, where=where)
-    groups: dict[str, list[DataFile]] = {}
-    for file in sorted(visible, key=lambda file: (file.added_version or 0, file.path)):
-        groups.setdefault(file.file_group, []).append(file)
     scans = []
-    for name in sorted(groups):
-        row_ranges = tuple(_row_ranges(scope, dataset, groups[name]))
+    for name, files in sorted(readable.items()):
+        row_ranges = tuple(_row_ranges(scope, dataset, files))
         if row_ranges:
-            scans.append(GroupScan(file_group=name, files=tuple(groups[name]), row_ranges=row_ranges))
+            scans.append(GroupScan(file_group=name, files=tuple(files), row_ranges=row_ranges))
     return scans
 
 

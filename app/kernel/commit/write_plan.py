@@ -127,7 +127,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
         Without `cluster` they keep their order, bucket by bucket.
         """
-        return self.compact and all(file.kind is FileKind.BASE for file in self.files)
+        return self.compact and not any(file.kind.is_pending for file in self.files)
 
 
 class WrittenGroups(msgspec.Struct, frozen=True, kw_only=True):
@@ -398,6 +398,8 @@ def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: Write
 
 def reaches(scope: WriteScope, dataset: DatasetDefinition, file: DataFile) -> bool:
     """Whether the file may have rows in scope: false only if it certainly has no such row."""
+    if not file.kind.holds_rows:
+        return False
     path = file.slot.partition_path
     # Logs of groups with several partitions have no partition.
     if scope.partitions is not None and path and path not in scope.partitions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -49,11 +50,24 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileKind(str, Enum):
-    """What a data file contains: rows of the table, writes that are merged on read, or writes without a bucket yet."""
+    """What a data file contains: rows of the table, writes that are merged on read, writes without a bucket yet, or
+    tombstones: the keys that a delete with an ordering value has removed.
+    """
 
     BASE = "base"
     LOG = "log"
     POSTPONED = "postponed"
+    TOMBSTONE = "tombstone"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it contains writes that are still to be merged with the rows of the table."""
+        return self in (FileKind.LOG, FileKind.POSTPONED)
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether it contains rows, of the table or of writes. Tombstones are not rows."""
+        return self is not FileKind.TOMBSTONE
 
 
 class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,13 +101,14 @@ class IndexFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DataFile(StoredFile, frozen=True, kw_only=True):
-    """A file of rows. `slot` is its partition and bucket, `statistics` is keyed by field id.
+    """A file of rows, or of tombstones. `slot` is its partition and bucket, `statistics` is keyed by field id.
 
     A file that loses rows to a deletion vector is listed again: same path, another vector, and another `added_version`,
-    the version since which this entry is valid. `written_version` is the commit that wrote the file. `first_offset` is
-    the offset of the first change of that commit in the file group. The commit assigns both, so they are None until
-    then; `first_offset` stays None where the commit emitted no changes. `clustered_by`: the mark of the order of its
-    rows, None if they have no order (`app.kernel.format.clustering`).
+    the version since which this entry is valid. `written_version` is the commit that wrote the file, and `written_at`
+    its commit time; None for base files of older releases. `first_offset` is the offset of the first change of that
+    commit in the file group. The commit assigns them, so they are None until then; `first_offset` stays None where the
+    commit emitted no changes. `clustered_by`: the mark of the order of its rows, None if they have no order
+    (`app.kernel.format.clustering`).
     """
 
     file_group: str
@@ -102,6 +117,7 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     kind: FileKind = FileKind.BASE
     added_version: int | None = None
     written_version: int | None = None
+    written_at: datetime | None = None
     first_offset: int | None = None
     deletion_vector: DeletionVector | None = None
     index_file: IndexFile | None = None
@@ -117,6 +133,17 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
         """The paths of everything on storage that belongs to the file."""
         parts = (self, self.deletion_vector, self.index_file)
         return [part.path for part in parts if part is not None and part.path is not None]
+
+
+def readable_files(group: Iterable[DataFile]) -> list[DataFile]:
+    """Of the files of a file group, those that a reader of its rows opens, in the same order.
+
+    Postponed writes are invisible. Tombstones are read only where logs are, whose rows are compared with them.
+    """
+    files = [file for file in group if file.kind is not FileKind.POSTPONED]
+    if any(file.kind is FileKind.LOG for file in files):
+        return files
+    return [file for file in files if file.kind.holds_rows]
 
 
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):

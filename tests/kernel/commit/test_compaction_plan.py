@@ -14,7 +14,8 @@ from app.kernel.format.file_group import DataFile, DeletionVector, FileKind, Slo
 TARGET = 100
 MARKED = DeletionVector(path="v", offset=0, size_bytes=1, checksum="", cardinality=1)
 
-# files: name:kind and size, in the order of their commits. m is one with a deletion vector, l a log, b a base file;
+# files: name:kind and size, in the order of their commits. m is one with a deletion vector, l a log, b a base file,
+# t a file of tombstones, e one of which some have ended;
 # a file of a keyed dataset is in group 0, one without a key in a group of its own. tasks: what is rewritten together
 PLANS = """
 keyed  files                  tasks
@@ -26,6 +27,13 @@ yes    a:b90 b:m90            b
 yes    a:b90 b:b10 c:m90      b,c
 yes    a:b90 b:b10 c:l10      a,b,c
 yes    c:l10                  c
+yes    a:t10                  -
+yes    a:t10 b:t90            a,b
+yes    a:e90                  a
+yes    a:b10 b:t10            -
+yes    a:b10 b:b10 c:t10      a,b
+yes    a:b10 b:b10 c:e10      a,b,c
+yes    a:b90 b:t10 c:l10      a,b,c
 no     a:b10                  -
 no     a:b10 b:b90 c:b10      a,c
 no     a:m90                  a
@@ -56,9 +64,11 @@ def file_of(text: str, version: int, *, keyed: bool, partition: str = "p=a") -> 
         schema_id=1,
         file_group=bucket_file_group(slot) if keyed else f"{partition}/append-{name}",
         slot=slot,
-        kind=FileKind.LOG if kind[0] == "l" else FileKind.BASE,
+        kind={"l": FileKind.LOG, "t": FileKind.TOMBSTONE, "e": FileKind.TOMBSTONE}.get(
+            kind[0], FileKind.BASE
+        ),
         added_version=version,
-        deletion_vector=MARKED if kind[0] == "m" else None,
+        deletion_vector=MARKED if kind[0] in "me" else None,
     )
 
 

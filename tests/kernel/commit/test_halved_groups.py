@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from app.kernel.commit.halved_groups import HalvedGroup, StagedBucket, halved_groups
 from app.kernel.format.dataset import FIRST_HALVED_BYTES, HALVED_BYTES, HALVED_MAX, DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.kernel.format.file_group import DataFile, Slot, bucket_file_group
+from app.kernel.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 
 
 def defined(target_rows: int | None) -> DatasetDefinition:
@@ -129,3 +130,17 @@ def test_partitions_and_scopes_are_apart() -> None:
 def test_smallest_buckets_are_not_halved() -> None:
     slot = bucket(3, HALVED_MAX)
     assert set(planned({slot: rows(10**6)}, stored(slot, 10**6))) == {slot}
+
+
+def test_tombstones_are_not_counted_but_divided() -> None:
+    """They are no rows of a bucket; its parts take them as they take rows."""
+    tombstones = msgspec.structs.replace(stored(ROOT, 1_000, HALVED_BYTES * 2), kind=FileKind.TOMBSTONE)
+    base = msgspec.structs.replace(stored(ROOT, 60), path="base")
+    for count, parts in ((1, 1), (100, 2)):
+        groups = list(
+            halved_groups(
+                DATASET, {ROOT: rows(count)}, {bucket_file_group(ROOT): [tombstones, base]}, [ROOT], []
+            )
+        )
+        assert len(groups) == parts
+        assert all(tombstones in group.files for group in groups)

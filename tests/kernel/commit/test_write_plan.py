@@ -281,3 +281,13 @@ def test_write_scope_and_its_read_scope_are_derived_from_options(
     assert has_scope(operation, write_options, APPENDS) is (read is not None)
     # Equal scopes are the same filter.
     assert msgspec.msgpack.encode(found) == msgspec.msgpack.encode(scope)
+
+
+def test_scope_leaves_tombstones_alone() -> None:
+    """A write that removes rows without naming keys has nothing to do with keys that are gone."""
+    live = [in_bucket("a", 0, kind=FileKind.TOMBSTONE), in_bucket("a", 1)]
+    [task] = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=WriteScope())
+    assert task.slot.bucket == 1
+    # A task for rows of the bucket gets them, as all files of the group.
+    tasks = plan(KEYED, {0: []}, [*live, in_bucket("a", 0)], operation=Operation.DELETE, scope=WriteScope())
+    assert [len(task.files) for task in tasks] == [2, 1]

@@ -227,13 +227,13 @@ class _SnapshotRows:
 
 
 def _visible(definition: DatasetDefinition) -> tuple[FileKind, ...]:
-    """The kinds of the files that have the rows which the feed up to now results in.
+    """The kinds of the files that have the rows which the feed up to now results in, or decide about rows of logs.
 
     Under `deferred` the feed has the changes of a log only once it is compacted.
     """
     if definition.changelog.producer is ChangelogProducer.DEFERRED:
         return (FileKind.BASE,)
-    return FileKind.BASE, FileKind.LOG
+    return FileKind.BASE, FileKind.LOG, FileKind.TOMBSTONE
 
 
 def _places(version: int, groups: LiveGroups, walked_rows: WalkedRows) -> SnapshotPlaces:

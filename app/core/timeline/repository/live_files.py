@@ -68,7 +68,8 @@ _GROUP_AT: Final = (
 )
 _DELETED: Final = cast(cast(files.c.deletion_vector, JSONB)["cardinality"].astext, BigInteger)
 _LIVE_ROWS: Final = (files.c.row_count - func.coalesce(_DELETED, 0)).label("live_rows")
-_ROWS: Final = union_all(*_halves([_LIVE_ROWS], _OF_KINDS, _FROM)).subquery()
+_HOLD_ROWS: Final = files.c.kind != FileKind.TOMBSTONE.value
+_ROWS: Final = union_all(*_halves([_LIVE_ROWS], _OF_KINDS, _HOLD_ROWS, _FROM)).subquery()
 _ROWS_FROM: Final = select(func.coalesce(func.sum(_ROWS.c.live_rows), 0))
 
 

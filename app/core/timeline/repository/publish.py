@@ -248,7 +248,7 @@ def _publish(
     removed_bytes = _remove(connection, commit, publication.version)
     watermark = watermark_after(connection, commit, head.watermark)
     committed_at = _move_head(connection, commit, publication, removed_bytes, watermark)
-    _insert_files(connection, commit, publication)
+    _insert_files(connection, commit, publication, committed_at)
     _complete(connection, commit, publication, instant_version=publication.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
     for participant in participants:
@@ -299,7 +299,9 @@ def _move_head(
     return committed_at
 
 
-def _insert_files(connection: Connection, commit: NewCommit, publication: Published) -> None:
+def _insert_files(
+    connection: Connection, commit: NewCommit, publication: Published, committed_at: datetime
+) -> None:
     for message in commit.messages:
         # A file that is listed again stays in its group.
         new = [file for file in message.added if file.written_version is None]
@@ -312,7 +314,7 @@ def _insert_files(connection: Connection, commit: NewCommit, publication: Publis
     changes = [place | row for row in _changelog_rows(commit.messages, publication)]
     starts = {row["path"]: row["first_offset"] for row in changes}
     rows = [
-        place | _data_row(file, publication.version, _first_offset(message, starts))
+        place | _data_row(file, publication.version, committed_at, _first_offset(message, starts))
         for message in commit.messages
         for file in message.added
     ]
@@ -353,7 +355,9 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
     return sum(row.size_bytes for row in rows if row.path not in live_paths)
 
 
-def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
+def _data_row(
+    file: DataFile, version: int, committed_at: datetime, first_offset: int | None
+) -> dict[str, Any]:
     """The row of a new file, or of one that is listed again with another deletion vector and keeps its origin."""
     is_relisting = file.written_version is not None
     return {
@@ -369,6 +373,7 @@ def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[st
         "statistics": file.statistics,
         "kind": file.kind.value,
         "written_version": file.written_version if is_relisting else version,
+        "written_at": file.written_at if is_relisting else committed_at,
         "first_offset": file.first_offset if is_relisting else first_offset,
         "deletion_vector": file.deletion_vector,
         "index_file": file.index_file,

@@ -16,6 +16,8 @@ from app.kernel.commit.compaction_policy import GroupShape
 from app.kernel.format.file_group import FileKind, Slot, append_file_group
 
 _IS_BASE: Final = files.c.kind == FileKind.BASE.value
+_IS_PENDING: Final = files.c.kind.in_([kind.value for kind in FileKind if kind.is_pending])
+_IS_TOMBSTONE: Final = files.c.kind == FileKind.TOMBSTONE.value
 _IS_LIVE: Final = files.c.removed_version.is_(None)
 
 
@@ -78,7 +80,7 @@ class TableShapeStore:
                 files.c.dataset_id == dataset_id,
                 _IS_LIVE,
                 any_of(files.c.file_group, names) if keyed else _in_partitions(names),
-                files.c.kind != FileKind.POSTPONED.value,
+                files.c.kind.in_([FileKind.BASE.value, FileKind.LOG.value]),
                 files.c.clustered_by.is_distinct_from(mark),
             )
             .group_by(files.c.file_group)
@@ -90,7 +92,8 @@ class TableShapeStore:
 
 def _groups(slot: Any) -> Select[Any]:
     """The groups of these slots that have something to compact."""
-    small = func.coalesce(func.max(slot.together).filter(slot.small > 0), 0)
+    small_base = func.coalesce(func.max(slot.together).filter(slot.small > 0), 0)
+    small = func.greatest(small_base, func.max(slot.tombstone_files))
     measures = ("logs", "log_bytes", "base_bytes", "base_rows", "deleted_rows")
     return (
         select(
@@ -130,9 +133,10 @@ def _slots() -> Select[Any]:
     return select(
         files.c.file_group,
         files.c.partition_path,
-        func.count().filter(~_IS_BASE).label("logs"),
-        total(~_IS_BASE, files.c.size_bytes).label("log_bytes"),
-        func.min(since).filter(~_IS_BASE).label("oldest_log"),
+        func.count().filter(_IS_PENDING).label("logs"),
+        total(_IS_PENDING, files.c.size_bytes).label("log_bytes"),
+        func.min(since).filter(_IS_PENDING).label("oldest_log"),
+        func.count().filter(_IS_TOMBSTONE).label("tombstone_files"),
         total(_IS_BASE, files.c.size_bytes).label("base_bytes"),
         total(_IS_BASE, files.c.row_count).label("base_rows"),
         total(_IS_BASE, deleted).label("deleted_rows"),

@@ -239,11 +239,15 @@ def _end_changed(connection: Connection, dataset_id: str, version: int, since: i
 
 
 def _changed(dataset_id: str, since: int, until: int, earliest: int) -> Select[Any]:
-    """By partition, the last version after `since` and up to `until` that added or removed files of it.
+    """By partition, the last version after `since` and up to `until` that added or removed rows of it.
 
     `earliest`: the version from which on all are kept.
     """
-    in_dataset = files.c.dataset_id == dataset_id, files.c.partition_path != ""
+    in_dataset = (
+        files.c.dataset_id == dataset_id,
+        files.c.partition_path != "",
+        files.c.kind != FileKind.TOMBSTONE.value,
+    )
     changes = [
         select(files.c.partition_path, commits.c.version)
         .join(commits, and_(commits.c.dataset_id == files.c.dataset_id, commits.c.version == version))

@@ -7,6 +7,7 @@ from sqlalchemy import select, union
 from app.core.catalog.tables import heads
 from app.core.timeline.tables import files
 from app.infra.db.session import Database
+from app.kernel.format.file_group import FileKind
 
 
 class TouchedPartitionStore:
@@ -16,11 +17,14 @@ class TouchedPartitionStore:
         self._database = database
 
     def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
-        """The paths of partitions that versions (since, until] changed; None if these versions are not kept."""
+        """The paths of partitions with rows that versions (since, until] changed; None if these are not kept."""
         paths = union(
             *(
                 select(files.c.partition_path).where(
-                    files.c.dataset_id == dataset_id, version > since, version <= until
+                    files.c.dataset_id == dataset_id,
+                    files.c.kind != FileKind.TOMBSTONE.value,
+                    version > since,
+                    version <= until,
                 )
                 for version in (files.c.added_version, files.c.removed_version)
             )

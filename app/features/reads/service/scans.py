@@ -43,7 +43,7 @@ from app.kernel.commit.read_plan import plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.row_sizes import rows_within
@@ -182,10 +182,7 @@ class ScanTables:
     def _source(self, dataset: Dataset, version: int, place: _PartName, name: str) -> TableRows:
         """The rows of a part, among the files of its group at the version. Raises NotFound, VersionExpired."""
         live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [place.file_group])
-        files = sorted(
-            (file for file in live_files if file.kind is not FileKind.POSTPONED),
-            key=lambda file: (file.added_version or 0, file.path),
-        )
+        files = sorted(readable_files(live_files), key=lambda file: (file.added_version or 0, file.path))
         if place.file is None:
             if not files:
                 raise _no_part(name)

@@ -26,7 +26,7 @@ from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_scope import has_scope, is_no_op, scope_of
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import DataExists, FieldError, InvalidRequest
-from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.index_answer import FileAnswer
 from app.kernel.format.index.live_key import LiveKey
 from app.kernel.format.operation import Operation, input_schema
@@ -135,7 +135,7 @@ class ExplainWrite:
             live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
         else:
             live = touched_files(self.timeline, dataset, dataset.version, {0: staged_files})
-        holds_rows = any(file.live_rows for file in live)
+        holds_rows = any(file.live_rows for file in live if file.kind.holds_rows)
         try:
             if is_no_op(batch.options, holds_rows=holds_rows, version=dataset.version):
                 return []
@@ -158,7 +158,7 @@ class ExplainWrite:
 
     def _group(self, task: MergeTask, batch: ExplainedBatch) -> ExplainedGroup:
         dataset = task.dataset
-        pending = any(file.kind is not FileKind.BASE for file in task.files)
+        pending = any(file.kind.is_pending for file in task.files)
         storing = storing_of(dataset, has_scope=task.scope is not None, pending=pending, divides=task.divides)
         rows = batch.rows_of(task) if task.segments else None
         keys = encode_keys(rows, dataset.record_key) if rows is not None and dataset.keyed else _NO_KEYS

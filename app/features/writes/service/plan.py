@@ -49,7 +49,11 @@ class PlanWrites:
             version=basis.version,
             scope=scope,
             read_scope=read_scope(operation, options, scope),
-            noop=is_no_op(options, holds_rows=any(file.live_rows for file in live), version=basis.version),
+            noop=is_no_op(
+                options,
+                holds_rows=any(file.live_rows for file in live if file.kind.holds_rows),
+                version=basis.version,
+            ),
         )
         groups = {file.file_group for file in files}
         tasks = [] if plan.noop else _tasks(basis, plan, live, groups, attempt)

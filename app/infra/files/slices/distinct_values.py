@@ -23,10 +23,10 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.kernel.codecs.json.sorted_maps import with_sorted_maps
 from app.kernel.codecs.json.texts import joined, value_parts
-from app.kernel.commit.restore_plan import files_by_group, visible_files
+from app.kernel.commit.restore_plan import files_by_group
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.engine_task import EngineTask
-from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.index.key_hash import Hashes, hash_keys
 
 _HASHES_MAX: Final = 2_048
@@ -76,7 +76,7 @@ class ColumnCounts(msgspec.Struct, frozen=True, kw_only=True):
 def plan_sketches(dataset: DatasetDefinition, live: Iterable[DataFile]) -> list[SketchTask]:
     """Tasks over all visible rows: fewer, and larger, the more columns there are, since each returns all sketches."""
     units = [
-        unit for group in files_by_group(visible_files(live)).values() for unit in _separately_read(group)
+        unit for group in files_by_group(live).values() for unit in _separately_read(readable_files(group))
     ]
     tasks_max = max(1, _RESULTS_BYTES_MAX // (_SKETCH_BYTES * max(1, len(dataset.schema.fields))))
     total = sum(file.size_bytes for unit in units for file in unit)

@@ -121,7 +121,7 @@ def _readable(file: StoredFile) -> Iterator[None]:
 
 def _check_schemas(slices: SliceReader, task: FoldTask) -> None:
     """Checks the columns of files. A missing column would be read as null, so a file must have those of its schema."""
-    data = [file for group in (*task.start, *task.files) for file in group]
+    data = [file for group in (*task.start, *task.files) for file in group if file.kind.holds_rows]
     for file in {each.path: each for each in (*data, *(segment.file for segment in task.segments))}.values():
         schema = task.schemas.get(file.schema_id)
         if schema is None:

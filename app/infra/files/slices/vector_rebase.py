@@ -41,20 +41,24 @@ class RebaseFiles:
 
         `live`: the current entries of the files that the task rewrote; one without an entry has lost all its rows, as
         far as they are not in other files now. Large vectors go to a file of the `attempt`. The task keeps all rows.
-        None if it has changed their order and they have no known offsets, which would identify them, or if deleted
-        rows are live again. Raises CorruptFile, StorageFull.
+        None if it has changed their order and they have no known offsets, which would identify them, if deleted rows
+        are live again, or if tombstones have ended since. Raises CorruptFile, StorageFull.
         """
         reader = VectorReader(self.storage)
+        if any(_has_changed(file, live) for file in task.files if not file.kind.holds_rows):
+            return None
         rewritten = [
             Rewritten(file=file, before=_gone(reader, file), now=_now(reader, file, live.get(file.path)))
             for file in task.files
+            if file.kind.holds_rows
         ]
+        row_files = [file for file in message.added if file.kind.holds_rows]
         if any((each.before or _EMPTY_BITMAP) - (each.now or _EMPTY_BITMAP) for each in rewritten):
             return None
         if task.cluster is None:
-            deleted_positions = rebased(rewritten, message.added)
+            deleted_positions = rebased(rewritten, row_files)
         else:
-            moved_positions = self._moved(rewritten, message.added)
+            moved_positions = self._moved(rewritten, row_files)
             if moved_positions is None:
                 return None
             deleted_positions = moved_positions
@@ -93,6 +97,11 @@ class RebaseFiles:
         if sum(len(positions) for positions in positions_by_path.values()) != len(all_offsets):
             return None
         return {path: positions for path, positions in positions_by_path.items() if len(positions)}
+
+
+def _has_changed(file: DataFile, live: Mapping[str, DataFile]) -> bool:
+    now = live.get(file.path)
+    return now is None or now.deletion_vector != file.deletion_vector
 
 
 def _offsets(

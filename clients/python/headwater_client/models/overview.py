@@ -17,6 +17,8 @@ class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
     """Of logs."""
     postponed: int
     """Of postponed writes."""
+    tombstones: int
+    """Of tombstone files."""
     deletion_vectors: int
     """Of deletion vectors."""
     indexes: int
@@ -85,7 +87,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its name, which the column `_hw_file_name` of its rows shows."""
     kind: str
-    """The kind of its rows: base, log, or postponed."""
+    """The kind of its rows: base, log, or postponed; or tombstone, whose rows are deleted keys, not rows of the table.
+    """
     partition: str
     """The path of its partition; empty for a table without partitions."""
     bucket: int
@@ -134,6 +137,8 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     """Logs."""
     postponed: int
     """Postponed writes."""
+    tombstones: int
+    """Tombstone files."""
     small: int
     """Base files that are much smaller than `target_bytes`."""
     sizes: tuple[SizeClass, ...]

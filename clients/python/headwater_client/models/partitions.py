@@ -48,6 +48,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its logs."""
     postponed: int
     """The number of its postponed writes."""
+    tombstone_files: int
+    """The number of its tombstone files."""
     rows: int
     """The number of live rows in base files; the number of rows that readers see if `exact`."""
     exact: bool

@@ -20,7 +20,7 @@ from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.file_group import DataFile
+from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from tests.support.lakehouse import (
     RULES,
@@ -57,7 +57,9 @@ def live(stores: Stores, dataset: Dataset, version: int, groups: list[str] | Non
     """The files as their tasks wrote them: without what their commits gave them."""
     found = stores.timeline.live_files(dataset.tenant_id, dataset.id, version, groups)
     return [
-        msgspec.structs.replace(file, added_version=None, written_version=None, first_offset=None)
+        msgspec.structs.replace(
+            file, added_version=None, written_version=None, written_at=None, first_offset=None
+        )
         for file in found
     ]
 
@@ -107,6 +109,19 @@ def test_file_is_visible_from_its_addition_until_its_removal(
     assert live(stores, dataset, 2, [other.file_group]) == [other.added[0]]
     assert live(stores, dataset, 3, [other.file_group]) == []
     assert live(stores, dataset, 3, []) == []
+
+
+def test_file_keeps_the_time_of_the_commit_that_wrote_it(
+    stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
+) -> None:
+    publish(message(0), read_version=0)
+    [file] = stores.timeline.live_files(tenant_id, dataset.id, 1, None)
+    vector = DeletionVector(size_bytes=1, checksum="x", cardinality=1, content=b"0")
+    marked = msgspec.structs.replace(file, added_version=None, deletion_vector=vector)
+    publish(CommitMessage(file_group=file.file_group, removed=(file.path,), added=(marked,)), read_version=1)
+    [again] = stores.timeline.live_files(tenant_id, dataset.id, 2, None)
+    times = stores.timeline.commit_times(tenant_id, dataset.id, [1, 2])
+    assert file.written_at == again.written_at == times[1] < times[2]
 
 
 def test_each_job_of_a_group_has_its_own_outcome(

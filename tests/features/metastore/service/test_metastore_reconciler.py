@@ -46,8 +46,8 @@ def dataset(
 
 def record(path: str, rows: int) -> PartitionRecord:
     return PartitionRecord(
-        path=path, base_files=1, logs=1, postponed=0, rows=rows, log_rows=7, postponed_rows=0, size_bytes=rows * 10,
-        written_version=1, written_at=NOON,
+        path=path, base_files=1, logs=1, postponed=0, tombstone_files=1, rows=rows, log_rows=7, postponed_rows=0,
+        size_bytes=rows * 10, written_version=1, written_at=NOON,
     )  # fmt: skip
 
 

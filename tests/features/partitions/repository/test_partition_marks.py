@@ -17,6 +17,7 @@ from app.core.changes.errors import OffsetAhead
 from app.core.jobs.values import Job
 from app.features.partitions.repository import marks as partition_marks
 from app.features.partitions.repository.marks import PartitionStore
+from app.features.partitions.repository.touched import TouchedPartitionStore
 from app.features.partitions.values import MarkerWork
 from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
@@ -117,6 +118,20 @@ def test_removal_reopens_a_partition_and_compaction_does_not(
     commit(removed=tuple(compacted))
     catch_up(marks, dataset)
     assert events_since(marks, dataset)[1:] == [("reopened", MONDAY, 3, None)]
+
+
+def test_tombstones_are_no_data_of_a_partition(
+    marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
+) -> None:
+    place = dataset.tenant_id, dataset.id
+    commit(MONDAY)
+    marks.end(*place, [MONDAY])
+    tombstones = commit(MONDAY, TUESDAY, kind=FileKind.TOMBSTONE)
+    commit(removed=tuple(tombstones), action=Action.COMMIT)
+    catch_up(marks, dataset)
+    assert events_since(marks, dataset) == [("done", MONDAY, 1, "ended")]
+    assert set(marks.of(*place, [MONDAY, TUESDAY])) == {MONDAY}
+    assert TouchedPartitionStore(stores.database).touched(*place, 1, 3) == set()
 
 
 def test_idle_partition_is_marked_done(
