@@ -11,8 +11,9 @@ import msgspec
 
 from app.kernel.codecs.faults import reader_faults
 from app.kernel.codecs.gzip_stream import gunzip_stream
-from app.kernel.codecs.shape_inference import infer_shapes
+from app.kernel.codecs.shape_inference import CHANGES_OF_NO_COLUMNS, NO_COLUMNS, infer_shapes
 from app.kernel.codecs.splits import plan_splits
+from app.kernel.codecs.stream import ARROW_FILE_MAGIC, is_arrow_file
 from app.kernel.format.errors import MalformedBody
 from app.kernel.format.rows.formats import Format, Source
 from app.kernel.format.schema.shapes import Shape, common_members
@@ -41,12 +42,14 @@ class SampleTooLarge(ValueError):
 
 
 def sample_columns(
-    form: Format, source: Source, size_bytes: int, *, gzip: bool = False, op_columns: tuple[str, ...] = ()
+    form: Format, source: Source, size_bytes: int, *, gzip: bool = False, changes: bool = False
 ) -> ColumnSample:
     """The columns of columnar input and of smaller texts, and those in the beginning of larger NDJSON.
 
-    `op_columns`: see `infer_shapes`. Raises SampleTooLarge, MalformedBody, BodyTooLarge, SchemaMismatch.
+    `changes`: whether the rows are those of changes. Raises SampleTooLarge, MalformedBody, BodyTooLarge,
+    SchemaMismatch.
     """
+    schema = CHANGES_OF_NO_COLUMNS if changes else NO_COLUMNS
     complete = True
     if gzip:
         source, complete = _expanded(form, source)
@@ -59,7 +62,7 @@ def sample_columns(
     some = splits[: _SPLITS_MAX if form is Format.NDJSON else 1]
     shapes: dict[str, Shape] = {}
     for split in some:
-        shapes = common_members(shapes, infer_shapes(form, source, split, op_columns=op_columns))
+        shapes = common_members(shapes, infer_shapes(form, source, split, schema=schema))
     return ColumnSample(
         shapes=shapes, whole=form is not Format.NDJSON or (complete and len(some) == len(splits))
     )
@@ -83,6 +86,11 @@ def _chunks(source: Source) -> Iterator[bytes]:
 def _check_metadata(form: Format, source: Source) -> None:
     """Raises MalformedBody for columnar input whose metadata, which is read as a whole, is larger than any sample."""
     match form:
+        case Format.ARROW if is_arrow_file(source):
+            size = source.seek(0, 2)
+            source.seek(max(size - len(ARROW_FILE_MAGIC) - _MAGIC_BYTES, 0))
+            with reader_faults("the Arrow file cannot be read"):
+                length = source.read(_MAGIC_BYTES)
         case Format.ARROW:
             source.seek(0)
             with reader_faults("the Arrow stream cannot be read"):

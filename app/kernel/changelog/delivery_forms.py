@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
-from app.kernel.format.rows.changelog import SYMBOLS, Op
+from app.kernel.format.rows.changelog import DELTA_TYPES, SYMBOLS, UPDATE_SYMBOL, Op
 
 _Codes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.intp]
@@ -65,7 +65,7 @@ class Events:
 
 def symbols_of(form: ChangeForm) -> Sequence[str]:
     """The text of each op code in JSON."""
-    return (*SYMBOLS[:3], "U") if form is ChangeForm.SINGLE_EVENT else SYMBOLS
+    return (*SYMBOLS[:3], UPDATE_SYMBOL) if form is ChangeForm.SINGLE_EVENT else SYMBOLS
 
 
 def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
@@ -123,7 +123,7 @@ def _delta(changes: pa.Table, ops: _Codes) -> pa.Table:
 
 
 _AS_APPEND_OR_RETRACT: Final = np.array([Op.APPEND, Op.RETRACT, Op.RETRACT, Op.APPEND], dtype=np.uint8)
-_DELTA_TYPES: Final = pa.array(["insert", "delete", "update_preimage", "update_postimage"])
+_DELTA_TYPES: Final = pa.array(DELTA_TYPES)
 _DEBEZIUM_OPS: Final = pa.array(["c", "d", "d", "u"])
 _TWO_EVENTS: Final = {
     ChangeForm.TWO_EVENT: _two_event,

@@ -62,6 +62,8 @@ def result_fields(columns: Iterable[pa.Field]) -> tuple[Field, ...]:
 
 META_RESULT_FIELDS: Final = result_fields(META_ON_READ)
 CORRECTED_RESULT_FIELDS: Final = result_fields(CORRECTED_ON_READ)
+META_INPUT_NAMES: Final = frozenset(field.name for field in (*META_ON_READ, *CORRECTED_ON_READ, *META_FIELDS))
+"""The meta columns that rows of a read have; as input they have no effect."""
 # The columns to read, beside the key, to derive the meta columns.
 META_SOURCES: Final = (*META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD)
 

@@ -6,6 +6,7 @@ Text is inferred from its values, columnar input from its types. Malformed parts
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from io import BytesIO
 from typing import Any, Final
 
@@ -13,14 +14,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.kernel.codecs.arrow.flat_form import flat_form
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
 from app.kernel.codecs.csv.csv_rows import parse_header
 from app.kernel.codecs.faults import reader_faults
+from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.splits import Split
-from app.kernel.codecs.stream import READ_BYTES, iter_tables, owned_lines
+from app.kernel.codecs.stream import READ_BYTES, ArrowReader, iter_tables, owned_lines
 from app.kernel.format.definition.schema_merge import columnar_shape
 from app.kernel.format.errors import FieldError, SchemaMismatch
+from app.kernel.format.rows.change_schema import ChangeSchema, change_schema
 from app.kernel.format.rows.formats import Format, Source
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.schema.schema import FIELDS_MAX, Field, Schema
@@ -33,11 +37,16 @@ from app.kernel.format.schema.shapes import (
     Shape,
     Texts,
     TooManyColumns,
+    common_members,
     common_shape,
     shape_of,
     text_shape,
 )
 
+NO_COLUMNS: Final = Schema(id=1, fields=())
+"""The schema of rows of which nothing is known."""
+CHANGES_OF_NO_COLUMNS: Final = change_schema(NO_COLUMNS, ())
+"""The schema of changes to such rows."""
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _BOOLEAN: Final = "^(true|false)$"
 _INTEGER: Final = "^[+-]?[0-9]{1,18}$"
@@ -49,38 +58,37 @@ def infer_shapes(
     source: Source,
     split: Split,
     *,
-    op_columns: tuple[str, ...] = (),
+    schema: Schema = NO_COLUMNS,
     limits: RowLimits = DEFAULT_LIMITS,
 ) -> dict[str, Shape]:
-    """The shapes of the columns in a split, in order of first occurrence.
+    """The shapes of the columns of rows in a split, in order of first occurrence.
 
-    `op_columns`: for changes, what the column with the op may be called; in JSON their rows are members of records.
-    Raises SchemaMismatch for more columns than a dataset has fields, MalformedBody.
+    `schema`: that of the input so far; under a ChangeSchema the rows are those of changes. Raises SchemaMismatch for
+    more columns than a dataset has fields, MalformedBody.
     """
+    changes = isinstance(schema, ChangeSchema)
     try:
         match form:
             case Format.NDJSON:
-                return _of_ndjson(source, split, limits, changes=bool(op_columns))
+                return _rows_only(_of_ndjson(source, split, limits, changes=changes))
             case Format.JSON_ROWS:
                 source.seek(0)
-                return _of_texts(_elements(source.read()), changes=bool(op_columns))
+                return _rows_only(_of_texts(_elements(source.read()), changes=changes))
             case Format.CSV:
-                return _without(op_columns, _of_csv(source, limits))
+                return _flat(schema, _of_csv(source, limits))
             case Format.ARROW:
-                source.seek(0)
-                with reader_faults("the Arrow stream cannot be read"):
-                    return _without(op_columns, _of_columns(pa.ipc.open_stream(source).schema))
+                columns = ArrowReader(source).schema
+                with reader_faults("the names and types of the columns cannot be read"):
+                    return _flat(schema, _of_columns(columns))
             case Format.PARQUET:
                 file = open_parquet(source)
                 with reader_faults("the Parquet file cannot be read"):
-                    return _without(op_columns, _of_columns(file.schema_arrow))
+                    return _flat(schema, _of_columns(file.schema_arrow))
     except TooManyColumns as error:
         raise _too_many(error) from None
 
 
-def infer_record_shapes(
-    source: Source, split: Split, *, op_columns: tuple[str, ...] = ()
-) -> dict[str, Shape]:
+def infer_record_shapes(source: Source, split: Split, *, schema: Schema = NO_COLUMNS) -> dict[str, Shape]:
     """The shapes of the columns of redriven records, as `infer_shapes` for an input."""
     file = open_parquet(source)
     shape: Shape = NULLS
@@ -93,9 +101,9 @@ def infer_record_shapes(
             )
             for header, payload in records:
                 members = (
-                    _of_texts([payload], changes=bool(op_columns))
+                    _rows_only(_of_texts([payload], changes=isinstance(schema, ChangeSchema)))
                     if header is None
-                    else _without(op_columns, _of_csv(BytesIO(header + b"\n" + payload)))
+                    else _flat(schema, _of_csv(BytesIO(header + b"\n" + payload)))
                 )
                 shape = common_shape(shape, Objects(members=members))
     except TooManyColumns as error:
@@ -103,10 +111,23 @@ def infer_record_shapes(
     return shape.members if isinstance(shape, Objects) else {}
 
 
-def _without(names: tuple[str, ...], shapes: dict[str, Shape]) -> dict[str, Shape]:
-    """The shapes but for that of the first of the names which is there."""
-    first = next((name for name in names if name in shapes), None)
-    return {name: shape for name, shape in shapes.items() if name != first}
+def _rows_only(shapes: dict[str, Shape]) -> dict[str, Shape]:
+    """The shapes but for those of meta columns."""
+    return {name: shape for name, shape in shapes.items() if name not in META_INPUT_NAMES}
+
+
+def _flat(schema: Schema, shapes: dict[str, Shape]) -> dict[str, Shape]:
+    """The shapes of the columns of rows among those of the columns of an input."""
+    form = flat_form(schema, header=list(shapes))
+    if form.changes is None:
+        return {name: shape for name, shape in shapes.items() if name not in form.system}
+    op, *fields = form.columns.names()
+    if form.in_envelope:
+        rows = [shape.members for name in fields if isinstance(shape := shapes[name], Objects)]
+        return reduce(common_members, rows, {})
+    # A column that is called like a system column may be one of the rows, unless the input has those of the feed.
+    beside = form.system if form.is_feed else frozenset()
+    return {name: shape for name, shape in shapes.items() if name not in {op, form.before, *beside}}
 
 
 def _too_many(error: TooManyColumns) -> SchemaMismatch:

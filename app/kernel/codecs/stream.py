@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Final
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.schema.schema import Schema
 
 READ_BYTES: Final = 4 << 20
+ARROW_FILE_MAGIC: Final = b"ARROW1"
 _ARROW_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _WHOLE: Final = Split()
 
@@ -176,31 +179,59 @@ def _iter_csv(
 def _iter_arrow(
     source: Source, schema: Schema, pointer: str, record_errors: RecordErrors, *, explicit_cast: bool
 ) -> Iterator[pa.Table]:
-    _refuse_other_arrow(source)
-    with reader_faults("the Arrow stream cannot be read"):
-        reader = pa.ipc.open_stream(source)
+    reader = ArrowReader(source)
     check_columns(reader.schema, schema, pointer, explicit_cast=explicit_cast)
     start = 0
-    while True:
-        with reader_faults("the Arrow stream cannot be read"):
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                break
+    for batch in reader.batches():
         for row, step in steps(batch, start, schema, record_errors):
             yield conform_step(step, schema, row, record_errors, explicit_cast=explicit_cast)
         start += batch.num_rows
-    _require_end(source)
 
 
-def _refuse_other_arrow(source: Source) -> None:
+class ArrowReader:
+    """Reads an Arrow IPC stream, or an Arrow IPC file, as exports write it."""
+
+    def __init__(self, source: Source) -> None:
+        """Raises MalformedBody."""
+        self._source = source
+        self._is_file = is_arrow_file(source)
+        source.seek(0)
+        with self._faults():
+            self._reader = pa.ipc.open_file(source) if self._is_file else pa.ipc.open_stream(source)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns. Raises MalformedBody."""
+        with self._faults():
+            return self._reader.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order, once. Raises MalformedBody."""
+        with self._faults():
+            count = self._reader.num_record_batches if self._is_file else None
+        for number in itertools.count() if count is None else range(count):
+            with self._faults():
+                try:
+                    batch = (
+                        self._reader.get_batch(number) if self._is_file else self._reader.read_next_batch()
+                    )
+                except StopIteration:
+                    break
+            yield batch
+        if not self._is_file:
+            _require_end(self._source)
+
+    def _faults(self) -> AbstractContextManager[None]:
+        return reader_faults(f"the Arrow {'file' if self._is_file else 'stream'} cannot be read")
+
+
+def is_arrow_file(source: Source) -> bool:
+    """Whether the input is in the file format of Arrow, not a stream. Raises MalformedBody if it is empty."""
     source.seek(0)
-    start = source.read(8)
-    source.seek(0)
+    start = source.read(len(ARROW_FILE_MAGIC))
     if not start:
         raise MalformedBody("the body is empty")
-    if start[:6] == b"ARROW1":
-        raise MalformedBody("the body is an Arrow file; send the stream format")
+    return start == ARROW_FILE_MAGIC
 
 
 def _require_end(source: Source) -> None:

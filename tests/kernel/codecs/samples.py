@@ -136,6 +136,14 @@ def arrow_stream(table: pa.Table, **options: Any) -> bytes:
     return out.getvalue()
 
 
+def arrow_file(table: pa.Table, **options: Any) -> bytes:
+    """The table as an Arrow IPC file, compressed as exports are; `max_chunksize` as an option."""
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table, **options)
+    return out.getvalue()
+
+
 PLACES = schema_of(
     {
         "id": "int64!",

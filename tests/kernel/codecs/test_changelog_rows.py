@@ -78,9 +78,12 @@ def test_record_is_read_as_its_changes(record: Any, changes: OpRows) -> None:
             "/op",
             'expected +A, -R, -C or +C, or Debezium\'s c, r, u or d, got string "+X"',
         ),
-        ({"op": 0, "row": TEA}, "/op", "got the number 0"),
+        ({"op": 4, "row": TEA}, "/op", "got the number 4"),
+        ({"op": True, "row": TEA}, "/op", "got true"),
         ({"row": TEA}, "/op", "got none"),
-        ({"op": "U", "row": TEA}, "/op", 'got string "U"'),
+        ({"op": "+A", "before": TEA, "row": TEA}, "/before", 'expected null unless the op is "U"'),
+        ({"_change_type": "+A", "row": TEA}, "/_change_type", "expected insert, delete"),
+        ({"_change_type": "insert", "row": TEA, "x": 1}, "/x", "a change has no member"),
         ([], "", "expected a change, an object with its op, got an array"),
         ("x", "", 'got string "x"'),
         ({"op": "+A"}, "/row", "got null"),
@@ -237,6 +240,14 @@ RECORDS = [
     b"[]",
     b"{}",
     b"1",
+    b'{"op":0.0,"row":{"id":1,"name":"x"}}',
+    b'{"op":true,"row":{"id":1,"name":"x"}}',
+    b'{"op":"U","row":{"id":1,"name":"x"},"before":{"id":1}}',
+    b'{"op":"U","row":{"id":1,"name":"x"},"before":null,"before":null}',
+    b'{"op":"-R","row":{"id":1},"before":{"id":1}}',
+    b'{"_change_type":"insert","row":{"id":1,"name":"x"},"_commit_version":1}',
+    b'{"_change_type":"insert","row":{"id":1,"name":"x"},"_commit_version":1,"_commit_version":1}',
+    b'{"_change_type":"+A","row":{"id":1,"name":"x"}}',
 ]
 
 
@@ -253,7 +264,15 @@ def test_batch_decoder_accepts_only_what_the_exact_reader_accepts(text: bytes) -
 
 def test_usual_records_are_decoded_in_batches() -> None:
     reader = reader_of(CHANGES)
-    for texts in (RECORDS[:2], RECORDS[10:11] + RECORDS[13:14] + RECORDS[16:17], RECORDS[18:20]):
+    batches = [
+        RECORDS[:2],
+        RECORDS[9:10],
+        RECORDS[10:11] + RECORDS[13:14] + RECORDS[16:17],
+        RECORDS[18:20],
+        [b'{"op":"U","row":{"id":1,"name":"x"},"before":{"id":1}}'],
+        [b'{"_change_type":"insert","row":{"id":1,"name":"x"},"_commit_version":1}'],
+    ]
+    for texts in batches:
         table = reader.decode_batch([*texts, b"null"])
         assert table is not None
         assert table.num_rows >= 1

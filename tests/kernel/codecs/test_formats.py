@@ -31,7 +31,6 @@ def test_media_type_selects_its_format(content_type, form):
         ("csv", "rows cannot be read from 'csv'"),
         ("application/json", "send one of application/x-ndjson"),
         ("text/plain", "send one of"),
-        ("application/vnd.apache.arrow.file", "send one of"),
         ("text/csv; charset=latin-1", "text must be UTF-8, not latin-1"),
         ("application/x-ndjson; charset=utf-16", "text must be UTF-8, not utf-16"),
         ("text/csv; header=absent", "CSV needs a header line"),

@@ -13,6 +13,7 @@ from app.kernel.format.errors import BodyTooLarge, MalformedBody, RowTooLarge, S
 from tests.kernel.codecs.samples import (
     PARQUET_WRITERS,
     PLACES,
+    arrow_file,
     arrow_stream,
     compressed_stream,
     parquet,
@@ -22,6 +23,7 @@ from tests.kernel.codecs.samples import (
 
 BODIES = {
     "stream": (Format.ARROW, arrow_stream(places(40), max_chunksize=16)),
+    "file": (Format.ARROW, arrow_file(places(40), max_chunksize=16)),
     "compressed stream": (Format.ARROW, compressed_stream(places(40))),
     "stream of dictionaries": (
         Format.ARROW,
@@ -79,7 +81,7 @@ def test_damaged_body_is_refused_or_harmless(name):
     ("form", "data", "reason"),
     [
         (Format.ARROW, b"", "the body is empty"),
-        (Format.ARROW, b"ARROW1\x00\x00rest", "an Arrow file; send the stream format"),
+        (Format.ARROW, b"ARROW1\x00\x00rest", "the Arrow file cannot be read"),
         (Format.ARROW, b"not arrow at all", "the Arrow stream cannot be read"),
         (Format.ARROW, BODIES["stream"][1] + b"\x00", "bytes follow the end of the Arrow stream"),
         (Format.ARROW, BODIES["stream"][1][:-8], "its end-of-stream mark is missing"),

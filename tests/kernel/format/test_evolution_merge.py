@@ -16,7 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kernel.codecs.records import RECORD_FIELDS
-from app.kernel.codecs.shape_inference import infer_record_shapes, infer_shapes
+from app.kernel.codecs.shape_inference import (
+    CHANGES_OF_NO_COLUMNS,
+    infer_record_shapes,
+    infer_shapes,
+)
 from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
 from app.kernel.format.dataset import DatasetDefinition
@@ -268,11 +272,11 @@ def test_shape_of_changes_is_that_of_their_rows() -> None:
         {"payload": None},
     ]
     content = b"\n".join(json.dumps(line).encode() for line in lines)
-    shapes = infer_shapes(Format.NDJSON, io.BytesIO(content), Split(), op_columns=("op",))
+    shapes = infer_shapes(Format.NDJSON, io.BytesIO(content), Split(), schema=CHANGES_OF_NO_COLUMNS)
     found = merge_schemas(DATASET, shapes, explicit_cast=False)
     assert types_after(found) == {"a": "double", "b": "boolean", "c": "string"}
     flat = columnar(pa.table({"op": ["+A"], "k": pa.array([1], pa.int32()), "new": [1]}), Format.ARROW)
-    shapes = infer_shapes(Format.ARROW, flat, Split(), op_columns=("op",))
+    shapes = infer_shapes(Format.ARROW, flat, Split(), schema=CHANGES_OF_NO_COLUMNS)
     assert types_after(merge_schemas(DATASET, shapes, explicit_cast=False)) == {"new": "int64"}
 
 

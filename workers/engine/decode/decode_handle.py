@@ -30,13 +30,14 @@ from app.infra.files.storage import Storage
 from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.records import iter_record_tables
-from app.kernel.codecs.shape_inference import infer_record_shapes, infer_shapes
+from app.kernel.codecs.shape_inference import NO_COLUMNS, infer_record_shapes, infer_shapes
 from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import BodyTooLarge, HeadwaterError, MalformedBody
 from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.quarantine import QuarantineFile
+from app.kernel.format.rows.change_schema import ChangeSchema
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.rows.staged import RawInput, StagedFile
@@ -76,13 +77,13 @@ class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Infers the shapes of one split's columns. `op_columns`: for changes, names of the column with the op."""
+    """Infers the shapes of one split's columns. `changes`: the schema of changes, None for rows."""
 
     path: str
     format: Format
     records: bool = False
     split: Split
-    op_columns: tuple[str, ...] = ()
+    changes: ChangeSchema | None = None
     limits: RowLimits = DEFAULT_LIMITS
     origin: str = ""
 
@@ -162,12 +163,11 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
     """Runs an `InferTask`. Raises SchemaMismatch, MalformedBody."""
     with _errors_of(task.origin), _memory_limit():
         source = storage.open(task.path)
+        schema = task.changes or NO_COLUMNS
         if task.records:
-            return Inferred(shapes=infer_record_shapes(source, task.split, op_columns=task.op_columns))
+            return Inferred(shapes=infer_record_shapes(source, task.split, schema=schema))
         return Inferred(
-            shapes=infer_shapes(
-                task.format, source, task.split, op_columns=task.op_columns, limits=task.limits
-            )
+            shapes=infer_shapes(task.format, source, task.split, schema=schema, limits=task.limits)
         )
 
 

@@ -8,11 +8,11 @@ from itertools import count, islice
 import msgspec
 
 from app.features.writes.engine import DecodedInput
-from app.kernel.codecs.arrow.flat_form import op_names
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.schema_merge import merge_schemas
 from app.kernel.format.operation import Operation, input_schema
+from app.kernel.format.rows.change_schema import ChangeSchema
 from app.kernel.format.rows.row_limits import RowLimits
 from app.kernel.format.rows.staged import RawInput
 from app.kernel.format.schema.shapes import Shape, common_members
@@ -110,7 +110,7 @@ def _brought(
     limits: RowLimits,
 ) -> DatasetDefinition | None:
     """The dataset under the merged schema; None if the rows fit its own schema."""
-    op_columns = op_names(input_schema(operation, dataset))
+    schema = input_schema(operation, dataset)
     answers = run(
         [
             InferTask(
@@ -118,7 +118,7 @@ def _brought(
                 format=raw.format,
                 records=raw.records,
                 split=split,
-                op_columns=op_columns,
+                changes=schema if isinstance(schema, ChangeSchema) else None,
                 limits=limits,
                 origin=raw.origin,
             )

@@ -92,30 +92,30 @@ class RegisterDataset:
         try:
             is_live = partial(self.rounds.exists, source.tenant_id, source.id)
             fetched_parts = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", is_live)
-            op_columns = ("op",) if plan.operation is Operation.CHANGELOG else ()
-            return self._shapes([body for part in fetched_parts for body in part.bodies], op_columns)
+            bodies = [body for part in fetched_parts for body in part.bodies]
+            return self._shapes(bodies, changes=plan.operation is Operation.CHANGELOG)
         finally:
             paths = [body.raw.path for part in fetched_parts for body in part.bodies]
             self.storage.delete(
                 [*paths, *(file.path for part in fetched_parts for file in part.quarantine_files)]
             )
 
-    def _shapes(self, bodies: list[FetchedBody], op_columns: tuple[str, ...]) -> dict[str, Shape]:
+    def _shapes(self, bodies: list[FetchedBody], *, changes: bool) -> dict[str, Shape]:
         shapes: dict[str, Shape] = {}
         for body in bodies:
             if body.raw.shapes is not None:
                 shapes = common_members(shapes, body.raw.shapes)
                 continue
             with suppress(MalformedBody):
-                shapes = common_members(shapes, self._columns(body, op_columns))
+                shapes = common_members(shapes, self._columns(body, changes=changes))
         return shapes
 
-    def _columns(self, body: FetchedBody, op_columns: tuple[str, ...]) -> dict[str, Shape]:
+    def _columns(self, body: FetchedBody, *, changes: bool) -> dict[str, Shape]:
         """Raises SourceFailed for a text of which a part is of no use."""
         raw = body.raw
         file = self.storage.open(raw.path)
         try:
-            sample = sample_columns(raw.format, file, raw.size_bytes, gzip=raw.gzip, op_columns=op_columns)
+            sample = sample_columns(raw.format, file, raw.size_bytes, gzip=raw.gzip, changes=changes)
         except SampleTooLarge:
             raise SourceFailed(
                 f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; register "

@@ -49,7 +49,13 @@ from app.kernel.format.rows.formats import MEDIA_TYPES, Format
 # The envelope of a smaller body is decoded in less time than a thread takes to begin with it: its rows are not decoded.
 _SMALL_BODY_BYTES: Final = 32 * 1024
 _ACCEPTED: Final = (JSON, *MEDIA_TYPES)
-_RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "application/vnd.apache.parquet")
+_RAW_DOCUMENTED: Final = (
+    "application/x-ndjson",
+    "text/csv",
+    ARROW_STREAM,
+    "application/vnd.apache.arrow.file",
+    "application/vnd.apache.parquet",
+)
 
 
 @post(

@@ -140,16 +140,14 @@ class AcceptNewDataset:
 
     def _sampled(self, incoming: IncomingWrite) -> ColumnSample:
         """Raises InvalidRequest for a source of which a part is of no use, MalformedBody, SchemaMismatch."""
-        op_columns = ("op",) if incoming.operation is Operation.CHANGELOG else ()
+        changes = incoming.operation is Operation.CHANGELOG
         try:
             match incoming.source:
                 case Body(content=bytes() as content, format=form, gzip=gzip):
-                    return sample_columns(
-                        form, BytesIO(content), len(content), gzip=gzip, op_columns=op_columns
-                    )
+                    return sample_columns(form, BytesIO(content), len(content), gzip=gzip, changes=changes)
                 case Body(content=StoredBody(path=path, size_bytes=size), format=form, gzip=gzip):
                     with self.storage.open(path) as file:
-                        return sample_columns(form, file, size, gzip=gzip, op_columns=op_columns)
+                        return sample_columns(form, file, size, gzip=gzip, changes=changes)
         except SampleTooLarge:
             what = (
                 f"no columns are inferred from more than {SAMPLE_BYTES_MAX} bytes of this format: state create.schema, "

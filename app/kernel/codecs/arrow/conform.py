@@ -92,8 +92,11 @@ def check_columns(columns: pa.Schema, schema: Schema, pointer: str, *, explicit_
     faults = Faults()
     names: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
-        compiled_schema = flat_form(schema, columns).compiled_schema
+        form = flat_form(schema, columns)
+        compiled_schema = form.compiled_schema
         for column in columns:
+            if column.name in form.system:
+                continue
             if fault := _column_fault(column, compiled_schema, names, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
             names.add(column.name)
@@ -168,7 +171,7 @@ def conform_step(
         columns.append(array)
         if refusals:
             originals[field.name] = _original(batch.column(field.name))
-            row_faults.extend((number, field.name, reason) for number, reason in refusals.items())
+            row_faults.extend((number, below("", field.name), reason) for number, reason in refusals.items())
         faults = _column_faults(array, compiled_schema, field, record_errors.faults_max + len(refusals))
         row_faults.extend(fault for fault in faults if fault[0] not in refusals)
     table = pa.Table.from_arrays(columns, schema=compiled_schema.arrow)
@@ -203,8 +206,8 @@ def _large_rows(rows: pa.Table, row_bytes_max: int) -> frozenset[int]:
 def _faults_of_rows(row_faults: list[tuple[int, str, str]]) -> dict[int, Faults]:
     """The faults by row, in the order of the rows; those of a row in the order of the columns."""
     bad: dict[int, Faults] = {}
-    for number, name, reason in sorted(row_faults, key=lambda each: each[0]):
-        bad.setdefault(number, Faults()).add(below("", name), reason)
+    for number, pointer, reason in sorted(row_faults, key=lambda each: each[0]):
+        bad.setdefault(number, Faults()).add(pointer, reason)
     return bad
 
 
@@ -266,19 +269,20 @@ def _original(array: pa.Array) -> pa.Array:
 def _column_faults(
     array: pa.Array, compiled_schema: CompiledSchema, field: pa.Field, faults_max: int
 ) -> Iterator[tuple[int, str, str]]:
-    """(row, column, reason) of each rejected value, up to the number of faults to collect."""
+    """(row, pointer below it, reason) of each rejected value, up to the number of faults to collect."""
     data_type = compiled_schema.types[field.name]
+    pointer = below("", field.name)
     if not field.nullable and array.null_count:
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
         for row in nulls[:faults_max]:
-            yield int(row), field.name, null_field(field.name, str(data_type))
+            yield int(row), pointer, null_field(field.name, str(data_type))
     for path in compiled_schema.key_members_of(field.name):
         without = pc.struct_field(array, list(path)).is_null().to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(without)[:faults_max]:
-            yield int(row), field.name, null_member(path)
+            yield int(row), pointer, null_member(path)
     for rows, reason in invalid_rows(array, data_type):
         for row in rows[:faults_max]:
-            yield int(row), field.name, f"expected {data_type}, {reason}"
+            yield int(row), pointer, f"expected {data_type}, {reason}"
 
 
 def _sound_runs(
@@ -288,7 +292,7 @@ def _sound_runs(
     bad = _invalid_text(batch)
     faults = _faults_of_rows(
         [
-            (number, name, "expected string, got invalid UTF-8")
+            (number, below("", name), "expected string, got invalid UTF-8")
             for name, rows in bad.items()
             for number in rows
         ]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from app.kernel.codecs.arrow.flat_form import flat_form
+from app.kernel.codecs.arrow.flat_form import FlatForm, flat_form
 from app.kernel.codecs.compiled import (
     FAST_PATH_FAULTS,
     CompiledSchema,
@@ -91,7 +91,7 @@ def decode_csv(
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
     header = parse_header(data)
-    _check_header(header.names, flat_form(schema, header=header.names).compiled_schema, pointer)
+    _check_header(header.names, flat_form(schema, header=header.names), pointer)
     return header
 
 
@@ -292,10 +292,11 @@ def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> Ma
     return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
 
 
-def _check_header(names: Sequence[str], compiled_schema: CompiledSchema, pointer: str) -> None:
+def _check_header(names: Sequence[str], form: FlatForm, pointer: str) -> None:
+    compiled_schema = form.compiled_schema
     faults = Faults()
     for number, name in enumerate(names):
-        if name not in compiled_schema.types:
+        if name not in compiled_schema.types and name not in form.system:
             faults.add(
                 pointer,
                 f"column {number + 1} of the header line: {unknown_field(name, compiled_schema.types)}",

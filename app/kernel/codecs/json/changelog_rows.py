@@ -1,13 +1,16 @@
-"""Changes as JSON records: in the form of the feed, or in Debezium's envelope.
+"""Changes as JSON records: in the forms of the feed, and in Debezium's envelope.
 
-{"op": "+A", "row": {…}}                           +A, -R, -C or +C. The other members of a change of the feed
-                                                   (offset, version …) are allowed
+{"op": "+A", "row": {…}}                           +A, -R, -C or +C, or their codes 0–3. The other members of a change
+                                                   of the feed (offset, version …) are allowed
+{"op": "U", "row": {…}, "before": {…} | null}      an update in one event
 {"op": "u", "before": {…} | null, "after": {…}}    c and r put a row, d deletes one, u corrects one.
                                                    Other members are ignored
 {"schema": …, "payload": an envelope}              the envelope
+{"row": {…}, "_change_type": "insert"}             a row of Delta Lake's change data feed
 null, also as the payload                          a tombstone, which is ignored
 
-A dataset's vocabulary names the members of the first form but for `row`. Records with the standard names are read, too.
+A dataset's vocabulary names the members of the first two but for `row` and `before`. Records with the standard names
+are read, too.
 """
 
 from __future__ import annotations
@@ -27,16 +30,32 @@ from msgspec import Raw
 from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
 from app.kernel.codecs.faults import Faults, below, shown
 from app.kernel.codecs.json.row_reader import RowReader, read_row
-from app.kernel.codecs.value_parser import Members, describe, distinct_members
+from app.kernel.codecs.value_parser import JsonNumber, Members, describe, distinct_members
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.kernel.format.rows.change_schema import ChangeSchema
-from app.kernel.format.rows.changelog import SYMBOLS, Op
+from app.kernel.format.rows.changelog import DELTA_TYPES, SYMBOLS, UPDATE_SYMBOL, Op
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.types import Undecodable
 
 PUT_THERE: Final = (Op.APPEND, Op.CORRECT_TO)
-_OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}
-_FEED_MEMBERS: Final = ("op", "row", "offset", "version", "system_time", "event_time", "corrects_offset")
+_OPS: Final[dict[str | int, Op]] = {
+    **{symbol: Op(code) for code, symbol in enumerate(SYMBOLS)},
+    **{int(op): op for op in Op},
+    UPDATE_SYMBOL: Op.CORRECT_TO,
+}
+_CODES: Final = [str(int(op)) for op in Op]
+_DELTA_OPS: Final = {text: Op(code) for code, text in enumerate(DELTA_TYPES)}
+_FEED_MEMBERS: Final = (
+    "op",
+    "row",
+    "before",
+    "offset",
+    "version",
+    "system_time",
+    "event_time",
+    "corrects_offset",
+)
+_DELTA_MEMBERS: Final = ("_change_type", "row", "_commit_version", "_commit_timestamp")
 _IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
 _CORRECTION: Final = (Op.CORRECT_FROM, Op.CORRECT_TO)
 # The member that must be null beside the row of an envelope.
@@ -45,8 +64,9 @@ _ABSENT: Final = (b"", b"null")
 
 
 class _FeedChange(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    op: str
+    op: str | int
     row: Raw
+    before: Raw = Raw()
     offset: Raw = Raw()
     version: Raw = Raw()
     system_time: Raw = Raw()
@@ -70,10 +90,18 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     schema: Raw = Raw()
 
 
+class _DeltaChange(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    change_type: str = msgspec.field(name="_change_type")
+    row: Raw
+    commit_version: Raw = msgspec.field(name="_commit_version", default=Raw())
+    commit_timestamp: Raw = msgspec.field(name="_commit_timestamp", default=Raw())
+
+
 _Decoder: TypeAlias = msgspec.json.Decoder[_FeedChange | None]
 _FEED: Final[_Decoder] = msgspec.json.Decoder(_FeedChange | None)
 _DEBEZIUM: Final = msgspec.json.Decoder(_Envelope | None)
 _WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
+_DELTA: Final = msgspec.json.Decoder(_DeltaChange | None)
 
 
 class ChangeReader:
@@ -130,25 +158,27 @@ class ChangeReader:
     def _read_renamed(self, members: dict[str, Any], faults: Faults) -> list[Any]:
         """A change whose members have the names of the dataset's vocabulary."""
         for name in members:
-            if name not in self._renamed and name != "row":
+            if name not in self._renamed and name not in ("row", "before"):
                 faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
         standard = {self._renamed.get(name, name): value for name, value in members.items() if name != "op"}
         standard = {name: value for name, value in standard.items() if name in _FEED_MEMBERS}
         op_name = next(name for name, meaning in self._renamed.items() if meaning == "op")
-        op = members[op_name]
-        if not isinstance(op, str) or op not in _OPS:
-            faults.add(below("", op_name), f"expected +A, -R, -C or +C, got {describe(op)}")
+        op = _op_of(members[op_name])
+        if op is None:
+            faults.add(below("", op_name), f"expected +A, -R, -C or +C, got {describe(members[op_name])}")
             return []
-        return self._read_feed(_OPS[op], standard, faults)
+        return self._read_feed(op, standard, faults)
 
     def _read_change(self, members: dict[str, Any], faults: Faults) -> list[Any]:
-        op = members.get("op")
-        if isinstance(op, str):
-            if op in _OPS:
-                return self._read_feed(_OPS[op], members, faults)
-            if op in _UNWANTED:
-                return self._read_debezium(op, members, faults)
-        got = describe(op) if "op" in members else "none"
+        if "_change_type" in members and "op" not in members:
+            return self._read_delta(members, faults)
+        value = members.get("op")
+        op = _op_of(value)
+        if op is not None:
+            return self._read_feed(op, members, faults)
+        if isinstance(value, str) and value in _UNWANTED:
+            return self._read_debezium(value, members, faults)
+        got = describe(value) if "op" in members else "none"
         faults.add("/op", f"expected +A, -R, -C or +C, or Debezium's c, r, u or d, got {got}")
         return []
 
@@ -156,7 +186,22 @@ class ChangeReader:
         for name in members:
             if name not in _FEED_MEMBERS:
                 faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
-        return [self._read_row(op, "row", members, faults)]
+        changes = []
+        if members.get("before") is not None:
+            if op is not Op.CORRECT_TO:
+                faults.add("/before", 'expected null unless the op is "U"')
+            changes.append(self._read_row(Op.CORRECT_FROM, "before", members, faults))
+        return [*changes, self._read_row(op, "row", members, faults)]
+
+    def _read_delta(self, members: dict[str, Any], faults: Faults) -> list[Any]:
+        for name in members:
+            if name not in _DELTA_MEMBERS:
+                faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
+        text = members["_change_type"]
+        if not isinstance(text, str) or text not in _DELTA_OPS:
+            faults.add("/_change_type", f"expected {', '.join(DELTA_TYPES)}, got {describe(text)}")
+            return []
+        return [self._read_row(_DELTA_OPS[text], "row", members, faults)]
 
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
         null_name = _UNWANTED[op]
@@ -184,6 +229,13 @@ class ChangeReader:
         rows = self._rows.table([row for _, row in contents])
         ops = pa.array([op for op, _ in contents], pa.uint8())
         return pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
+
+
+def _op_of(value: Any) -> Op | None:
+    """The op of a symbol or a code, as `parse_json` returns them; None for any other value."""
+    if isinstance(value, JsonNumber):
+        return _OPS.get(int(value)) if value in _CODES else None
+    return _OPS.get(value) if isinstance(value, str) else None
 
 
 RecordReader: TypeAlias = RowReader | ChangeReader
@@ -225,7 +277,7 @@ def _decoder_of(standard: dict[str, str]) -> _Decoder:
     names = {name: alias for alias, name in standard.items()}
     change_type = msgspec.defstruct(
         "_RenamedChange",
-        [("op", str), ("row", Raw), *((name, Raw, Raw()) for name in _FEED_MEMBERS[2:])],
+        [("op", str | int), ("row", Raw), *((name, Raw, Raw()) for name in _FEED_MEMBERS[2:])],
         rename=lambda name: names.get(name, name),
         forbid_unknown_fields=True,
         gc=False,
@@ -239,7 +291,7 @@ def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChan
     `feeds`: the decoders of changes in the form of the feed.
     """
     of_feed: list[_Unwrap] = [partial(_of_feed, decoder) for decoder in feeds]
-    for unwrap in (*of_feed, _of_debezium, _of_wrapped):
+    for unwrap in (*of_feed, _of_debezium, _of_wrapped, _of_delta):
         try:
             changes = unwrap(texts)
         except FAST_PATH_FAULTS:
@@ -251,15 +303,34 @@ def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChan
 
 def _of_feed(decoder: _Decoder, texts: Sequence[bytes]) -> _ParsedChanges:
     records = [record for record in map(decoder.decode, texts) if record is not None]
-    try:
-        ops = [_OPS[record.op] for record in records]
-    except KeyError:
-        raise Undecodable from None
-    rows = [bytes(record.row) for record in records]
-    marks = 4 * len(records) + _marks(rows)
-    for name in _FEED_MEMBERS[2:]:
+    ops: list[Op] = []
+    rows: list[bytes] = []
+    marks = 2 * len(records)
+    for record in records:
+        op, old = _OPS.get(record.op), bytes(record.before)
+        if op is None or (old not in _ABSENT and op is not Op.CORRECT_TO):
+            raise Undecodable
+        if old not in _ABSENT:
+            ops.append(Op.CORRECT_FROM)
+            rows.append(old)
+        ops.append(op)
+        rows.append(bytes(record.row))
+        marks += 2 * isinstance(record.op, str)
+    for name in _FEED_MEMBERS[1:]:
         marks += _marks(_values(records, name))
     return _ParsedChanges(ops=ops, rows=rows, marks=marks)
+
+
+def _of_delta(texts: Sequence[bytes]) -> _ParsedChanges:
+    records = [record for record in map(_DELTA.decode, texts) if record is not None]
+    try:
+        ops = [_DELTA_OPS[record.change_type] for record in records]
+    except KeyError:
+        raise Undecodable from None
+    marks = 4 * len(records)
+    for name in ("row", "commit_version", "commit_timestamp"):
+        marks += _marks(_values(records, name))
+    return _ParsedChanges(ops=ops, rows=_values(records, "row"), marks=marks)
 
 
 def _of_debezium(texts: Sequence[bytes]) -> _ParsedChanges:

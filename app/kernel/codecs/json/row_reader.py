@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from app.kernel.codecs.compiled import (
@@ -16,7 +17,12 @@ from app.kernel.codecs.compiled import (
     refuse_many_values,
 )
 from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
+from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
+from app.kernel.format.schema.schema import RESERVED_PREFIX
+
+_META_MARK: Final = f'"{RESERVED_PREFIX}'.encode()
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,8 @@ class RowReader:
             return None
         try:
             tally = Tally()
+            if _META_MARK in text:
+                texts = [_without_meta(each, tally) for each in texts]
             table = self.compiled_schema.assemble(
                 list(map(self.compiled_schema.decode_row.decode, texts)), tally
             )
@@ -56,6 +64,15 @@ class RowReader:
         return pa.Table.from_arrays(columns, schema=self.compiled_schema.arrow)
 
 
+def _without_meta(text: bytes, tally: Tally) -> bytes:
+    """The row without meta columns, which are counted. Raises one of FAST_PATH_FAULTS."""
+    members = _MEMBERS.decode(text)
+    for name in META_INPUT_NAMES & members.keys():
+        tally.members += 1
+        tally.strings += quotation_marks(bytes(members.pop(name))) // 2
+    return msgspec.json.encode(members)
+
+
 def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dict[str, Any]:
     """The Python values of one row by column; its faults are added to `faults`."""
     if not isinstance(value, Members):
@@ -67,6 +84,8 @@ def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dic
         if faults.full:
             break
         place = below("", name)
+        if name in META_INPUT_NAMES:
+            continue
         if name not in compiled_schema.types:
             faults.add(place, unknown_field(name, compiled_schema.types))
         elif member is None and name in compiled_schema.required_names:

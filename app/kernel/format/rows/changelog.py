@@ -29,6 +29,10 @@ class Op(IntEnum):
 
 
 SYMBOLS: Final = ("+A", "-R", "-C", "+C")
+UPDATE_SYMBOL: Final = "U"
+"""The symbol of a +C that is one event with its -C."""
+DELTA_TYPES: Final = ("insert", "delete", "update_preimage", "update_postimage")
+"""The ops as Delta Lake's change data feed names them."""
 
 
 class FeedError(ValueError):

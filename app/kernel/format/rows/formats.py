@@ -61,5 +61,6 @@ MEDIA_TYPES: Final[dict[str, Format]] = {
     "application/x-jsonlines": Format.NDJSON,
     "text/csv": Format.CSV,
     "application/vnd.apache.arrow.stream": Format.ARROW,
+    "application/vnd.apache.arrow.file": Format.ARROW,
     "application/vnd.apache.parquet": Format.PARQUET,
 }
