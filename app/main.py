@@ -57,6 +57,7 @@ from app.http.server.connection_limits import ConnectionLimits
 from app.http.server.connections import Connections
 from app.http.server.protocol import BoundedHttp
 from app.http.server.server import Server
+from app.http.server.turns import Turns
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.logs import configure_logs
@@ -292,7 +293,7 @@ def server(api: Api, host: str, port: int) -> Server:
     """The server that serves the API; `run()` blocks until a signal."""
     settings = api.settings
     limits = _limits(settings)
-    protocol: Any = partial(BoundedHttp, limits=limits, connections=Connections(limits))
+    protocol: Any = partial(BoundedHttp, limits=limits, connections=Connections(limits), turns=Turns())
     config = uvicorn.Config(
         api.app,
         host=host,

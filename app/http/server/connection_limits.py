@@ -12,8 +12,6 @@ URL_BYTES_MAX: Final = 16 * KIBIBYTE
 """The longest URL of a request: twice what common proxies pass on."""
 HEADERS_MAX: Final = 100
 """The most headers of a request, as many as common servers accept."""
-PIPELINED_MAX: Final = 100
-"""The most requests that wait on a connection for the response of an earlier one."""
 PROGRESS_BYTES_MIN: Final = 4 * KIBIBYTE
 """What must pass within the stall time: a slower transfer is treated like one that has stopped."""
 WRITABLE: Final = "headwater_writable"

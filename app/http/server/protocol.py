@@ -1,8 +1,9 @@
 """uvicorn's HTTP protocol with bounds on what a peer may send, and for how long it may wait.
 
 The parser itself has no bounds: it collects a header of any size, byte by byte. Data is therefore passed to it in
-pieces, and what it collects is counted. `check` ends connections whose peer makes no progress. The server calls it
-about once per second, so a request needs no timers of its own.
+pieces, and what it collects is counted. Requests that are sent before the response of an earlier one wait unparsed, and
+begin in turns with those of other connections. `check` ends connections whose peer makes no progress. The server calls
+it about once per second, so a request needs no timers of its own.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from app.http.server.connection_limits import (
     HEADERS_MAX,
     KIBIBYTE,
     LINGER_SECONDS,
-    PIPELINED_MAX,
     PROGRESS_BYTES_MIN,
     URL_BYTES_MAX,
     WRITABLE,
     ConnectionLimits,
 )
 from app.http.server.connections import Connections
+from app.http.server.turns import Turns
 from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
@@ -41,6 +42,7 @@ from app.kernel.format.errors import HeadwaterError
 _PIECE_BYTES: Final = 16 * KIBIBYTE
 # What separates a header's name from its value, and its line from the next.
 _HEADER_SEPARATORS: Final = 4
+_EMPTY_LINE: Final = b"\r\n\r\n"
 
 _log = logging.getLogger("headwater.access")
 
@@ -77,10 +79,12 @@ class BoundedHttp(HttpToolsProtocol):
         *,
         limits: ConnectionLimits,
         connections: Connections,
+        turns: Turns,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
         self._admission = connections
+        self._turns = turns
         self._address: str | None = None
         # What runs. `cycle` is the request that came last, which may still wait.
         self._running: RequestResponseCycle | None = None
@@ -89,6 +93,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._requests = 0
         self._head_bytes = 0
         self._body_bytes = 0
+        # Of the body with a Content-Length that is being received.
+        self._body_left_bytes = 0
+        # What was received last, and how much of it is parsed.
+        self._received = b""
+        self._parsed_bytes = 0
         # Received since the parser last completed a head, a piece of a body or a message.
         self._collected_bytes = 0
         self._completed = False
@@ -139,12 +148,50 @@ class BoundedHttp(HttpToolsProtocol):
             if self._discarded_bytes > DISCARDED_BYTES_MAX:
                 self.transport.abort()
             return
-        self._unset_keepalive_if_required()
-        self._parse(memoryview(data))
+        self._received = self._received[self._parsed_bytes :] + data
+        self._parsed_bytes = 0
+        self._parse()
 
-    def _parse(self, rest: memoryview) -> None:
-        while rest and self._phase is not _Phase.REFUSED and not self.transport.is_closing():
-            rest = rest[self._feed(rest[:_PIECE_BYTES]) :]
+    def _parse(self) -> None:
+        """Parses what was received, up to a request that comes before the response of an earlier one."""
+        self._unset_keepalive_if_required()
+        while self._has_unparsed() and not self._waits_for_response():
+            if self._phase is _Phase.REFUSED or self.transport.is_closing():
+                return
+            piece = memoryview(self._received)[self._parsed_bytes : self._piece_end()]
+            self._parsed_bytes += self._feed(piece)
+        if self._has_unparsed():
+            self.flow.pause_reading()
+        else:
+            self._received, self._parsed_bytes = b"", 0
+
+    def _has_unparsed(self) -> bool:
+        return self._parsed_bytes < len(self._received)
+
+    def _waits_for_response(self) -> bool:
+        """Whether the last request was received completely, and has no complete response yet."""
+        return self._phase is _Phase.NOTHING and self.cycle is not None and not self.cycle.response_complete
+
+    def _piece_end(self) -> int:
+        """Where the next piece ends, which has the end of one request at most, or of two at a cut in an empty line."""
+        end = self._parsed_bytes + _PIECE_BYTES
+        if self._phase is _Phase.BODY and self._body_left_bytes > 0:
+            return min(end, self._parsed_bytes + self._body_left_bytes)
+        # A head, and a body in chunks, end with an empty line.
+        empty_line = self._received.find(_EMPTY_LINE, self._parsed_bytes, end)
+        return end if empty_line < 0 else empty_line + len(_EMPTY_LINE)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._has_unparsed() and not self.transport.is_closing():
+            self._unset_keepalive_if_required()
+            self.flow.pause_reading()
+            self._turns.wait(self._go_on)
+
+    def _go_on(self) -> None:
+        """Parses the next request, which was received before the response of an earlier one."""
+        self.flow.resume_reading()
+        self._parse()
 
     def _feed(self, piece: memoryview) -> int:
         """Parses the piece, and returns how much of it was parsed: at least one byte."""
@@ -220,15 +267,16 @@ class BoundedHttp(HttpToolsProtocol):
         self.scope[WRITABLE] = self.flow.drain  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         self._phase = _Phase.BODY
+        self._body_left_bytes = next(
+            (int(value) for name, value in self.headers if name == b"content-length"), 0
+        )
         self._requests += 1
         self._completed = True
-        if len(self.pipeline) > PIPELINED_MAX:
-            self._refusal = MalformedRequest(f"more than {PIPELINED_MAX} requests wait on this connection")
-            raise self._refusal
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
         self._body_bytes += len(body)
+        self._body_left_bytes -= len(body)
         self._completed = True
 
     def on_message_complete(self) -> None:

@@ -1,13 +1,15 @@
 """Bounds of connections, over sockets. Each holds before a credential is read."""
 
 import json
+import re
 import socket
 import ssl
 import subprocess
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
+from threading import Thread
 
 import httpx
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from app.infra.runtime.stack import answers_ready
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import running_service
+from tests.support.waiting import until
 
 MEBIBYTE = 1024 * 1024
 HEAD = b"GET /health/live HTTP/1.1\r\nHost: test\r\n"
@@ -182,10 +185,75 @@ def test_reader_that_stops_reading_is_disconnected(bounded, caplog):
             send_for_ever(connected)
 
 
-def test_requests_beyond_the_pipeline_close_the_connection(bounded):
+def test_pipelined_requests_are_answered_in_their_order_however_many_there_are(bounded):
+    request = "GET /health/live HTTP/1.1\r\nHost: test\r\nX-Request-Id: request-{}\r\n\r\n"
+    ids = [f"request-{number}" for number in range(3_000)]
+    last = HEAD + b"Connection: close\r\n\r\n"
     with connection(bounded) as connected:
-        connected.sendall((HEAD + b"\r\n") * 3_000)
-        assert received(connected).count(b"HTTP/1.1 200") < 200
+        sending = Thread(
+            target=connected.sendall,
+            args=("".join(map(request.format, range(3_000))).encode() + last,),
+            name="sender",
+        )
+        sending.start()
+        reply = received(connected)
+        sending.join()
+    assert re.findall(r"x-request-id: (request-\d+)\r\n", reply.decode()) == ids
+    assert reply.count(b"HTTP/1.1 200 OK") == 3_001
+
+
+@pytest.mark.parametrize("size", [1_000_000, 7])
+def test_pipelined_bodies_are_divided_correctly(service, client, orders, size):
+    def head(framing):
+        return (
+            f"POST {orders}/writes HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-ndjson\r\n"
+            f"Authorization: {client.headers['authorization']}\r\n{framing}\r\n\r\n"
+        )
+
+    def body(number):
+        return f'{{"id": {number}}}\r\n\r\n\r\n{{"id": {number + 1}}}\r\n\r\n'
+
+    def chunk(text):
+        return f"{len(text):x}\r\n{text}\r\n"
+
+    sent = "".join(
+        [
+            head(f"Content-Length: {len(body(1))}") + body(1),
+            head("Transfer-Encoding: chunked") + chunk(body(3)) + chunk("\r\n\r\n") + "0\r\n\r\n",
+            head("Transfer-Encoding: chunked") + chunk(body(5)) + "0\r\nTrailer: x\r\n\r\n",
+            head(f"Content-Length: {len(body(7))}\r\nConnection: close") + body(7),
+        ]
+    ).encode()
+    with connection(service) as connected:
+        for start in range(0, len(sent), size):
+            connected.sendall(sent[start : start + size])
+        reply = received(connected)
+    assert reply.count(b"HTTP/1.1 202 Accepted") == 4, reply
+    service.work()
+    rows = client.get(f"{orders}/rows").json()["rows"]
+    assert sorted(row["id"] for row in rows) == list(range(1, 9))
+
+
+def test_new_connection_waits_for_few_of_the_pipelined_requests_of_others(service, caplog):
+    caplog.set_level("INFO", logger="headwater.access")
+
+    def responses():
+        return [record.getMessage() for record in caplog.records if record.name == "headwater.access"]
+
+    with ExitStack() as stack:
+        others = [stack.enter_context(connection(service)) for _ in range(300)]
+        for other in others:
+            other.sendall((HEAD + b"\r\n") * 29 + HEAD + b"Connection: close\r\n\r\n")
+        until(lambda: len(responses()) > 2 * len(others), "the first responses")
+        before = len(responses())
+        with connection(service) as connected:
+            connected.sendall(HEAD + b"X-Request-Id: mine-1234\r\n\r\n")
+            assert connected.recv(65536).startswith(b"HTTP/1.1 200")
+        for other in others:
+            assert received(other).count(b"HTTP/1.1 200 OK") == 30
+        mine = next(number for number, line in enumerate(responses()) if "mine-1234" in line)
+    # Not one of each of the others.
+    assert before < mine < before + len(others) / 2
 
 
 def test_connections_of_one_address_and_of_all_are_bounded(bounded):
