@@ -8,7 +8,7 @@ from typing import Final
 from app.kernel.format.dataset import DatasetDefinition, MergeMode
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.partition.members import key_fields, with_key_members
-from app.kernel.format.rows.change_schema import change_schema, optional_unless_key
+from app.kernel.format.rows.change_schema import change_schema, marked_schema, optional_unless_key
 from app.kernel.format.schema.schema import Schema
 
 
@@ -74,12 +74,14 @@ _NO_CHANGES: Final = {
 
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
-    """The schema of the write's rows: a delete needs only the key fields, changes have an op."""
+    """The schema of the write's rows: a row that deletes needs only the key fields, changes have an op."""
     schema = with_key_members(dataset.schema, dataset.record_key)
     match operation:
         case Operation.DELETE:
             return optional_unless_key(schema, key_fields(dataset))
         case Operation.CHANGELOG:
             return change_schema(schema, key_fields(dataset), dataset.changelog.vocabulary)
+        case Operation.UPSERT:
+            return marked_schema(schema, key_fields(dataset), dataset.delete_marker)
         case _:
             return schema

@@ -36,7 +36,7 @@ class BoundTransform(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, dataset: DatasetDefinition, operation: Operation) -> None:
         """Raises InvalidSource if the dataset does not accept the columns of the result."""
         # The op of a change is carried beside the columns.
-        schema = input_schema(Operation.UPSERT if operation is Operation.CHANGELOG else operation, dataset)
+        schema = input_schema(Operation.INSERT if operation is Operation.CHANGELOG else operation, dataset)
         try:
             check_columns(self.plan.schema.to_arrow(), schema, "/transform/sql")
         except SchemaMismatch as error:

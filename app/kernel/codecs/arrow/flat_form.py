@@ -16,7 +16,7 @@ then called `_hw_<name>`, the op also `_op`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -28,9 +28,10 @@ import pyarrow.compute as pc
 from app.kernel.codecs.compiled import CompiledSchema, compile_schema
 from app.kernel.codecs.faults import Faults, below, null_field, null_member
 from app.kernel.codecs.json.changelog_rows import PUT_THERE
+from app.kernel.codecs.json.row_reader import deletes
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.format.dataset import Vocabulary
-from app.kernel.format.rows.change_schema import ChangeSchema
+from app.kernel.format.rows.change_schema import ChangeSchema, MarkedSchema
 from app.kernel.format.rows.changelog import DELTA_TYPES, OP_COLUMN, SYMBOLS, UPDATE_SYMBOL, Op
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Field, KeyStruct, Schema
 from app.kernel.format.schema.types import DataType, Struct
@@ -90,14 +91,15 @@ class _Part(NamedTuple):
 class FlatForm:
     """The columns of an input.
 
-    `columns`: those with a meaning. `changes`: their form as changes, None for plain rows. `system`: names of columns
-    without effect. `ops`: the texts of ops. `is_feed`: whether the input has the positions, or the versions, of a feed.
-    `in_envelope`: whether rows are structs of Debezium's envelope. `before`: the column with the rows that updates
-    replace, if there is one.
+    `columns`: those with a meaning. `changes`: their form as changes, None for rows. `marked`: the schema of rows that
+    may delete, None for others. `system`: names of columns without effect. `ops`: the texts of ops. `is_feed`: whether
+    the input has the positions, or the versions, of a feed. `in_envelope`: whether rows are structs of Debezium's
+    envelope. `before`: the column with the rows that updates replace, if there is one.
     """
 
     columns: Schema
-    changes: ChangeSchema | None
+    changes: ChangeSchema | None = None
+    marked: MarkedSchema | None = None
     system: frozenset[str] = frozenset()
     ops: _Ops = _FEED_OPS
     is_feed: bool = False
@@ -111,6 +113,10 @@ class FlatForm:
 
     def faults(self, table: pa.Table, faults_max: int) -> Iterator[tuple[int, str, str]]:
         """(row, pointer below it, reason) of the faults of rows whose values all fit their columns."""
+        if self.marked is not None:
+            rows = {name: table.column(name) for name in table.column_names}
+            puts = np.invert(deletes(table, self.marked))
+            yield from _missing(rows, puts, self.marked.fields, self.marked.required, "", faults_max)
         if self.changes is None:
             return
         codes, present = self._codes(table), table.column(0).is_valid().to_numpy()
@@ -223,24 +229,37 @@ def _envelope_faults(table: pa.Table, codes: _Codes, faults_max: int) -> Iterato
 
 def _row_faults(part: _Part, schema: ChangeSchema, faults_max: int) -> Iterator[tuple[int, str, str]]:
     """What the rows of changes lack: the key in all of them, required columns where a row is put."""
+    fields = schema.rows().fields
     put_there = part.has & np.isin(part.codes, PUT_THERE)
-    for field in schema.rows().fields:
-        column = part.rows[field.name]
-        place = below(part.place, field.name)
-        if column.null_count:
-            needs = np.zeros(len(put_there), dtype=np.bool_)
-            if field.nullable:
-                needs = put_there if field.name in schema.required else needs
-            elif part.place:
-                # Fields beside the op are checked as columns.
-                needs = part.has
+    optional = [field for field in fields if field.nullable]
+    yield from _missing(part.rows, put_there, optional, schema.required, part.place, faults_max)
+    if not part.place:
+        # Fields beside the op are checked as columns.
+        return
+    always = [field for field in fields if not field.nullable]
+    yield from _missing(part.rows, part.has, always, {field.name for field in always}, part.place, faults_max)
+    for field in fields:
+        for path in field.key_members if isinstance(field, KeyStruct) else ():
+            column = part.rows[field.name]
+            without = _nulls(pc.struct_field(column, list(path))) & ~_nulls(column)
+            for row in np.flatnonzero(without & part.has)[:faults_max]:
+                yield int(row), below(part.place, field.name), null_member(path)
+
+
+def _missing(
+    rows: Mapping[str, pa.ChunkedArray | pa.Array],
+    needs: _Mask,
+    fields: Iterable[Field],
+    required: Collection[str],
+    place: str,
+    faults_max: int,
+) -> Iterator[tuple[int, str, str]]:
+    """(row, pointer, reason) of each value of required fields that a row lacks that needs it."""
+    for field in fields:
+        column = rows[field.name]
+        if field.name in required and column.null_count:
             for row in np.flatnonzero(_nulls(column) & needs)[:faults_max]:
-                yield int(row), place, null_field(field.name, field.type)
-        if part.place and isinstance(field, KeyStruct):
-            for path in field.key_members:
-                without = _nulls(pc.struct_field(column, list(path)))
-                for row in np.flatnonzero(without & part.has & ~_nulls(column))[:faults_max]:
-                    yield int(row), place, null_member(path)
+                yield int(row), below(place, field.name), null_field(field.name, field.type)
 
 
 def _nulls(column: pa.ChunkedArray | pa.Array) -> _Mask:
@@ -258,7 +277,10 @@ def flat_form(
     """
     names = frozenset((header if input_schema is None else input_schema.names) or ())
     if not isinstance(schema, ChangeSchema):
-        return FlatForm(columns=schema, changes=None, system=names & META_INPUT_NAMES - set(schema.names()))
+        marked = schema if isinstance(schema, MarkedSchema) else None
+        if marked is not None and marked.delete_marker not in names:
+            schema, marked = marked.unmarked(), None
+        return FlatForm(columns=schema, marked=marked, system=names & META_INPUT_NAMES - set(schema.names()))
     integers = (
         frozenset[str]()
         if input_schema is None

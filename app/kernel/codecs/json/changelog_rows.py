@@ -29,7 +29,7 @@ from msgspec import Raw
 
 from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
 from app.kernel.codecs.faults import Faults, below, shown
-from app.kernel.codecs.json.row_reader import RowReader, read_row
+from app.kernel.codecs.json.row_reader import RowReader, lacks, read_row
 from app.kernel.codecs.value_parser import JsonNumber, Members, describe, distinct_members
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.kernel.format.rows.change_schema import ChangeSchema
@@ -113,7 +113,7 @@ class ChangeReader:
         self._required = schema.required
         self._renamed = _standard_names(schema.vocabulary)
         self._feeds = (_decoder_of(self._renamed), _FEED) if self._renamed else (_FEED,)
-        self._rows = RowReader(compiled_schema=compile_schema(rows))
+        self._rows = RowReader(rows)
         self._put_there = compile_schema(rows.with_required(sorted(schema.required)))
 
     @property
@@ -131,10 +131,8 @@ class ChangeReader:
         """The rows with their ops; None if one lacks a value that its op needs."""
         codes = np.array(ops, dtype=np.uint8)
         put_there = np.isin(codes, PUT_THERE)
-        for name in self._required:
-            column = rows.column(name)
-            if column.null_count and (column.is_null().to_numpy() & put_there).any():
-                return None
+        if any(lacks(rows.column(name), put_there) for name in self._required):
+            return None
         return pa.Table.from_arrays([pa.array(codes), *rows.columns], schema=self._arrow)
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
@@ -245,11 +243,7 @@ RecordReader: TypeAlias = RowReader | ChangeReader
 @functools.lru_cache(maxsize=256)
 def reader_of(schema: Schema) -> RecordReader:
     """The reader of JSON records into tables of the schema."""
-    return (
-        ChangeReader(schema)
-        if isinstance(schema, ChangeSchema)
-        else RowReader(compiled_schema=compile_schema(schema))
-    )
+    return ChangeReader(schema) if isinstance(schema, ChangeSchema) else RowReader(schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.kernel.codecs.compiled import (
     FAST_PATH_FAULTS,
     CompiledSchema,
     Tally,
+    compile_schema,
     quotation_marks,
     refuse_many_values,
 )
 from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
-from app.kernel.format.schema.schema import RESERVED_PREFIX
+from app.kernel.format.rows.change_schema import MarkedSchema
+from app.kernel.format.schema.schema import RESERVED_PREFIX, Schema
 
 _META_MARK: Final = f'"{RESERVED_PREFIX}'.encode()
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowReader:
     """Reads records that are rows: objects with their fields."""
 
-    compiled_schema: CompiledSchema
+    def __init__(self, schema: Schema) -> None:
+        self._marked = schema if isinstance(schema, MarkedSchema) else None
+        self._unmarked = compile_schema(schema if self._marked is None else self._marked.unmarked())
+        self.compiled_schema: Final = compile_schema(schema)
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
         """The rows of JSON texts; None if any of them does not fit."""
@@ -46,6 +52,10 @@ class RowReader:
             )
         except FAST_PATH_FAULTS:
             return None
+        if self._marked is not None:
+            puts = np.invert(deletes(table, self._marked))
+            if any(lacks(table.column(name), puts) for name in self._marked.required):
+                return None
         return table if tally.accounts_for(quotation_marks(text)) else None
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
@@ -53,7 +63,13 @@ class RowReader:
 
         `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
         """
-        return [read_row(value, self.compiled_schema, faults)]
+        marked = self._marked
+        marks = (
+            marked is not None
+            and isinstance(value, Members)
+            and any(name == marked.delete_marker and member is True for name, member in value)
+        )
+        return [read_row(value, self.compiled_schema if marks else self._unmarked, faults)]
 
     def table(self, contents: Sequence[Any]) -> pa.Table:
         """The rows of contents that `read` returned."""
@@ -62,6 +78,17 @@ class RowReader:
             for field in self.compiled_schema.arrow
         ]
         return pa.Table.from_arrays(columns, schema=self.compiled_schema.arrow)
+
+
+def deletes(rows: pa.Table, schema: MarkedSchema) -> npt.NDArray[np.bool_]:
+    """Whether each row deletes its key."""
+    markers: npt.NDArray[np.bool_] = pc.fill_null(rows.column(schema.delete_marker), False).to_numpy()
+    return markers
+
+
+def lacks(column: pa.ChunkedArray, needs: npt.NDArray[np.bool_]) -> bool:
+    """Whether the column has no value in a row that needs one."""
+    return bool(column.null_count) and bool((column.is_null().to_numpy() & needs).any())
 
 
 def _without_meta(text: bytes, tally: Tally) -> bytes:

@@ -1,4 +1,4 @@
-"""The schema of change rows: each row has the operation on its key."""
+"""The schemas of rows that may delete their key: changes, each with its operation, and rows with a delete marker."""
 
 from __future__ import annotations
 
@@ -38,6 +38,31 @@ def change_schema(
         required=frozenset(field.name for field in schema.fields if not field.nullable),
         vocabulary=vocabulary,
     )
+
+
+class MarkedSchema(Schema, frozen=True, kw_only=True):
+    """The columns of a dataset with a delete marker. Only those of the key are required.
+
+    `required`: the columns that a row needs as well, unless it deletes its key: its `delete_marker` is true.
+    """
+
+    required: frozenset[str]
+    delete_marker: str
+
+    def unmarked(self) -> Schema:
+        """The schema of rows that do not delete."""
+        return Schema(id=self.id, fields=self.fields).with_required(sorted(self.required))
+
+
+def marked_schema(schema: Schema, record_key: Sequence[str], delete_marker: str | None) -> Schema:
+    """The schema of rows of `schema` that may have a delete marker; unchanged if all rows need the same columns."""
+    fields = optional_unless_key(schema, record_key).fields
+    required = frozenset(
+        field.name for field, own in zip(schema.fields, fields, strict=True) if field.nullable != own.nullable
+    )
+    if delete_marker is None or not required:
+        return schema
+    return MarkedSchema(id=schema.id, fields=fields, required=required, delete_marker=delete_marker)
 
 
 def optional_unless_key(schema: Schema, record_key: Sequence[str]) -> Schema:
