@@ -6,6 +6,7 @@ LOCKS := requirements/build.txt requirements/dev.txt
 DATA ?= .headwater
 PORT ?= 8080
 HISTORIES ?= 50
+MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
@@ -72,6 +73,10 @@ quick: check ## what each commit passes before it is made, in two minutes: lint,
 
 histories: setup ## many random histories on the real stack (HISTORIES=50)
 	@HISTORIES=$(HISTORIES) $(BIN)/python -m pytest tests/flows/test_histories.py
+
+.PHONY: laws
+laws: setup ## random histories, cut into writes in several ways: the same table, and that of a model (MINUTES=60)
+	@LAWS_MINUTES=$(MINUTES) $(BIN)/python -m pytest $(PYTEST) tests/laws
 
 figures: setup ## structure of the code in figures: folders, import chains, restated classes, lines
 	@$(BIN)/python -m tests.architecture.figures

@@ -1,0 +1,225 @@
+"""Histories on tables of files in this process, without a service: plans, merge and files as they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from app.infra.files import data_sink
+from app.infra.files.lookups import lookup
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.commit import compaction_plan, small_files
+from app.kernel.commit.clustering_plan import plan_clustering
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.clustering import ClusterBy
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset
+from app.kernel.format.errors import InvalidDataset
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from tests.support.lake_table import LakeTable, Write
+from tests.support.restore_runs import Restorer
+from tests.support.versioned_tables import VersionedTable
+from workers.engine.merge import append_write, task_report
+from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.task_files import TaskResources
+
+Json = dict[str, Any]
+OPS: Final = {"+A": Op.APPEND, "-R": Op.RETRACT, "-C": Op.CORRECT_FROM, "+C": Op.CORRECT_TO}
+SYMBOLS: Final = {int(op): symbol for symbol, op in OPS.items()}
+
+
+def is_valid(registration: Json) -> bool:
+    """Whether a dataset can be registered so."""
+    try:
+        defined(registration)
+    except InvalidDataset:
+        return False
+    return True
+
+
+def defined(registration: Json) -> DatasetDefinition:
+    """The definition of a registration without a name."""
+    known = {name: value for name, value in registration.items() if name in CreateDataset.__struct_fields__}
+    return define_dataset(msgspec.convert({"name": "t", **known}, CreateDataset))
+
+
+class FileTable:
+    """One table of files."""
+
+    has_clock = False
+
+    def __init__(self, resources: TaskResources, registration: Json) -> None:
+        handle = MergeHandle(resources)
+        self.dataset = defined(registration)
+        self.types = {each["name"]: each["type"] for each in registration["schema"]["fields"]}
+        self.table = LakeTable(
+            storage=resources.storage,
+            dataset=self.dataset,
+            run=lambda tasks: [handle.run(task) for task in tasks],
+        )
+        self.versioned = VersionedTable(table=self.table, schemas={1: self.dataset.schema})
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    def commit(self, writes: Sequence[Json]) -> list[bool]:
+        """Commits writes together. Returns which of them were refused; the others are committed."""
+        left = list(range(len(writes)))
+        while left:
+            outcome = self.table.write(*[self._write(writes[number]) for number in left])
+            self._note()
+            if not outcome.conflicts:
+                break
+            refused = {conflict.job for conflict in outcome.conflicts}
+            left = [number for at, number in enumerate(left) if at not in refused]
+        return [number not in left for number in range(len(writes))]
+
+    def serve(self, service: str) -> None:
+        """Runs a table service."""
+        if service == "compact":
+            self.table.compact()
+        else:
+            self._cluster()
+        self._note()
+
+    def restore(self, version: int) -> None:
+        Restorer(versioned=self.versioned).to(version)
+
+    def rows(self) -> list[Json]:
+        return self.table.rows()
+
+    def rows_at(self, version: int) -> list[Json]:
+        """The rows of an earlier version."""
+        earlier = self.table.fork()
+        earlier.files = {file.path: file for file in self.versioned.files[version]}
+        return earlier.rows()
+
+    def changes(self, since: int) -> list[tuple[str, Json]]:
+        """The feed from an offset on."""
+        return [
+            (SYMBOLS[change.op], {name: _json(self.types[name], value) for name, value in change.row.items()})
+            for change in self.table.changes()
+            if change.offset >= since
+        ]
+
+    def _note(self) -> None:
+        if self.table.version == len(self.versioned.files):
+            self.versioned.note([])
+
+    def _cluster(self) -> None:
+        self.table.attempts += 1
+        tasks = plan_clustering(
+            self.dataset,
+            self.table.files.values(),
+            ClusterBy(columns=("n", "name")),
+            attempt=f"20260102030405000000-{self.table.attempts:06x}-1-0",
+            data_prefix=self.table.name,
+        )
+        assert self.table.run is not None
+        self.table.commit((), self.table.run(tasks))
+
+    def _write(self, write: Json) -> Write:
+        operation = Operation(write["operation"])
+        options = {
+            name: value
+            for name, value in write.items()
+            if name not in ("operation", "rows", "order", "tombstone")
+        }
+        if operation is Operation.CHANGELOG:
+            rows = [{OP_COLUMN: int(OPS[op]), **self._row(row)} for op, row in write["rows"]]
+        else:
+            rows = [self._row(row) for row in write.get("rows", ())]
+        return Write(operation=operation, rows=rows, options=msgspec.convert(options, WriteOptions))
+
+    def _row(self, row: Mapping[str, Any]) -> Json:
+        return {name: _value(self.types[name], value) for name, value in row.items()}
+
+
+@contextmanager
+def small_limits(seed: int) -> Iterator[None]:
+    """Limits so small that tables of few rows have indexes, marked rows and files that are merged."""
+    limits = [
+        (data_sink, "KEPT_ROWS_MIN", 1 if seed % 2 else 6),
+        (lookup, "KEPT_ROWS_MIN", 1 if seed % 2 else 6),
+        (compaction_plan, "_SMALL_SHARE", 10**9 if seed % 4 else 4),
+        (small_files, "_ROWS_MAX", (0, 4, 10**6)[seed // 2 % 3]),
+        *[(module, "SMALL_CHANGES_BYTES", 0) for module in (append_write, task_report) if seed % 5],
+    ]
+    before = [(module, name, getattr(module, name)) for module, name, _ in limits]
+    for module, name, value in limits:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+@dataclass
+class Tables:
+    """Makes tables. Of each the files are removed when the next one is made."""
+
+    resources: TaskResources
+    last: str | None = None
+
+    def __call__(self, registration: Json) -> FileTable:
+        storage = self.resources.storage
+        assert isinstance(storage, LocalStorage)
+        if self.last is not None:
+            shutil.rmtree(storage.root / self.last, ignore_errors=True)
+        made = FileTable(self.resources, registration)
+        self.last = made.table.name
+        return made
+
+
+@contextmanager
+def new_tables() -> Iterator[Tables]:
+    """Tables in memory where there is such a folder: thousands of small files are written, each synced."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="laws-", dir=memory if memory.is_dir() else None) as name:
+        root = Path(name)
+        folders = [root / each for each in ("storage", "hot", "scratch")]
+        for folder in folders:
+            folder.mkdir()
+        storage, hot, scratch = folders
+        memory_budget = MemoryBudget(bytes_max=2**26, scratch=scratch)
+        yield Tables(TaskResources.on(LocalStorage(storage), memory_budget, HotFolder(hot, 2**26)))
+
+
+def _value(kind: str, value: Any) -> Any:
+    """A value of JSON as Python has it."""
+    if value is None:
+        return None
+    if kind.startswith("struct"):
+        return {
+            "ts": _value(kind[len("struct<ts: ") : -len(", by: string>")], value["ts"]),
+            "by": value.get("by"),
+        }
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    if kind == "date":
+        return dt.date.fromisoformat(value)
+    return list(value.items()) if kind.startswith("map") else value
+
+
+def _json(kind: str, value: Any) -> Any:
+    """A value of Python as JSON has it."""
+    if kind.startswith("struct") and value is not None:
+        return {name: _json("", member) for name, member in value.items()}
+    if kind.startswith("map") and value is not None:
+        return dict(value)
+    return str(value) if isinstance(value, Decimal | dt.date) else value
