@@ -61,6 +61,10 @@ def test_registration_accepts_every_part_of_a_definition(headwater):
     )  # fmt: skip
     assert (found.table_type, found.merge_mode, found.compression) == ("merge_on_read", "partial", "lz4")
     assert headwater.change_compression(found, "zstd").compression == "zstd"
+    ordered = register(headwater, "ordered", ordering_field="id2", keep_seconds=60, fields=(
+        NewField(name="id", type="int64"), NewField(name="id2", type="int64")))  # fmt: skip
+    assert ordered.deletes.keep_seconds == 60
+    assert headwater.change_keep_seconds(ordered, 0).deletes.keep_seconds == 0
     noted = register(headwater, "noted", description="Notes.", labels={"team": "ops"})
     assert (noted.description, noted.labels) == ("Notes.", {"team": "ops"})
     assert [each.name for each in headwater.datasets(labels={"team": "ops"})] == ["noted"]

@@ -13,6 +13,7 @@ from app.kernel.format.dataset import (
     Aggregate,
     Bucket,
     Changelog,
+    Deletes,
     IndexType,
     MergeMode,
     SequenceGroup,
@@ -138,6 +139,8 @@ class DatasetResponse(DatasetSettings, frozen=True, kw_only=True):
     """How the values of each field are aggregated."""
     delete_marker: str | None
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
+    deletes: Deletes
+    """What deletes leave."""
     changelog: Changelog
     """Settings of the change feed."""
     services: TableServices
@@ -231,6 +234,7 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
         sequence_groups=list(definition.sequence_groups),
         aggregates=definition.aggregates,
         delete_marker=definition.delete_marker,
+        deletes=definition.deletes,
         changelog=definition.changelog,
         services=definition.services,
         watermark=definition.watermark,

@@ -18,6 +18,7 @@ from app.kernel.format.definition.dataset_definition import (
     define_dataset,
     new_notes,
     with_changelog,
+    with_deletes,
     with_services,
     with_settings,
 )
@@ -88,6 +89,8 @@ class Datasets:
             )
         notes = new_notes(request)
         definition = with_settings(dataset.definition, request)
+        if request.deletes is not msgspec.UNSET:
+            definition = with_deletes(definition, request.deletes)
         if request.changelog is not msgspec.UNSET:
             definition = with_changelog(definition, request.changelog)
         if request.services is not msgspec.UNSET:

@@ -25,7 +25,10 @@ FIRST_HALVED_ROWS: Final = 300_000
 FIRST_HALVED_BYTES: Final = 128 * 1024 * 1024
 HALVED_BYTES: Final = 512 * 1024 * 1024
 HALVED_MAX: Final = 1_024
-WATERMARK_DELAY_MAX: Final = 10 * 366 * 24 * 60 * 60
+_TEN_YEARS: Final = 10 * 366 * 24 * 60 * 60
+WATERMARK_DELAY_MAX: Final = _TEN_YEARS
+KEEP_SECONDS_MAX: Final = _TEN_YEARS
+DEFAULT_KEEP_SECONDS: Final = 7 * 24 * 60 * 60
 
 
 class TableType(str, Enum):
@@ -219,6 +222,19 @@ class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What happens to rows whose event time is before the watermark: they are written, quarantined or dropped."""
 
 
+class Deletes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the deletes of a dataset leave: tombstones, with which rows that come later are compared."""
+
+    keep_seconds: Annotated[int, msgspec.Meta(ge=0, le=KEEP_SECONDS_MAX)]
+    """How long a tombstone lasts, in seconds from the commit of the delete; 0 leaves none."""
+
+
+def has_tombstones(ordering_field: str | None, merge_mode: MergeMode) -> bool:
+    """Whether deletes may leave tombstones: whether rows of a key are compared by the values of an ordering field."""
+    by_value = merge_mode in (MergeMode.EVENT_TIME, MergeMode.PARTIAL, MergeMode.AGGREGATE)
+    return ordering_field is not None and by_value
+
+
 class DatasetDefinition(TableSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A checked definition. A dataset without a record key is append-only.
 
@@ -243,6 +259,13 @@ class DatasetDefinition(TableSettings, frozen=True, kw_only=True, forbid_unknown
     # A definition that was stored before there were table services has none, and keeps all versions as it did.
     services: TableServices = TableServices(history=None)
     watermark: Watermark | None = None
+    # A definition that was stored before there were tombstones has none.
+    deletes: Deletes = Deletes(keep_seconds=0)
+
+    @property
+    def keep_seconds(self) -> int:
+        """How long the tombstones of its deletes last, in seconds; 0 if deletes leave none."""
+        return self.deletes.keep_seconds
 
     @property
     def keyed(self) -> bool:

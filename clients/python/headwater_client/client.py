@@ -190,6 +190,7 @@ class Headwater:
     change_vocabulary = blocking(DatasetCalls.change_vocabulary)
     change_services = blocking(DatasetCalls.change_services)
     change_compression = blocking(DatasetCalls.change_compression)
+    change_keep_seconds = blocking(DatasetCalls.change_keep_seconds)
     change_description = blocking(DatasetCalls.change_description)
     change_labels = blocking(DatasetCalls.change_labels)
     get_schema = blocking(DatasetCalls.get_schema)

@@ -23,7 +23,7 @@ from headwater_client.models import (
 class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`.
 
-    `services`: its automatic table services, in JSON form.
+    `keep_seconds`: how long the tombstones of its deletes last. `services`: its automatic table services, in JSON form.
     """
 
     name: str
@@ -40,6 +40,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     sequence_groups: tuple[CreateSequenceGroup, ...] = ()
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
+    keep_seconds: int | None = None
     producer: ChangelogProducer | None = None
     retention: CreateRetention | None = None
     target_bytes: int | None = None
@@ -59,6 +60,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "sequence_groups": [msgspec.to_builtins(group) for group in self.sequence_groups] or None,
             "aggregates": self.aggregates or None,
             "delete_marker": self.delete_marker,
+            "deletes": None if self.keep_seconds is None else {"keep_seconds": self.keep_seconds},
             "changelog": self._changelog() or None,
             "target_bytes": self.target_bytes,
             "compression": self.compression,

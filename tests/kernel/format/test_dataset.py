@@ -8,8 +8,16 @@ import msgspec
 import pytest
 
 from app.infra.identifiers import new_id
-from app.kernel.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
-from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.dataset import (
+    Aggregate,
+    BucketMode,
+    ChangelogProducer,
+    DatasetDefinition,
+    Deletes,
+    MergeMode,
+    TableType,
+)
+from app.kernel.format.definition.dataset_definition import define_dataset, with_deletes
 from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
@@ -94,6 +102,57 @@ def test_text_of_the_error_has_the_first_broken_rules() -> None:
     error = InvalidDataset.of(faults)
     assert str(error) == "/fields/0: fault 0; /fields/1: fault 1; /fields/2: fault 2; and 2 more"
     assert [each["pointer"] for each in error.facts["errors"]] == [pointer for pointer, _ in faults]
+
+
+ORDERED = {"ordering_field": "seen"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "keep_seconds"),
+    [
+        ({}, 0),
+        ({"record_key": []}, 0),
+        (ORDERED, 604_800),
+        ({**ORDERED, "merge_mode": "event_time"}, 604_800),
+        ({**ORDERED, "merge_mode": "partial"}, 604_800),
+        ({**ORDERED, "merge_mode": "aggregate"}, 604_800),
+        ({**ORDERED, "merge_mode": "commit_time"}, 0),
+        ({"merge_mode": "partial"}, 0),
+        ({**ORDERED, "deletes": {"keep_seconds": 0}}, 0),
+        ({**ORDERED, "deletes": {"keep_seconds": 316_224_000}}, 316_224_000),
+        ({"deletes": {"keep_seconds": 0}}, 0),
+    ],
+)
+def test_tombstones_last_a_week_where_rows_are_compared_by_a_value(
+    changes: dict[str, Any], keep_seconds: int
+) -> None:
+    assert define_dataset(registration(**changes)).keep_seconds == keep_seconds
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "the dataset has none"),
+        ({"record_key": []}, "the dataset has none"),
+        ({"merge_mode": "first"}, "the dataset has none"),
+        ({"merge_mode": "partial"}, "the dataset has none"),
+        ({**ORDERED, "merge_mode": "commit_time"}, "merge_mode commit_time compares no ordering values"),
+    ],
+)
+def test_tombstones_need_values_to_compare(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidDataset) as refused:
+        define_dataset(registration(**changes, deletes={"keep_seconds": 1}))
+    [error] = refused.value.facts["errors"]
+    assert error["pointer"] == "/deletes/keep_seconds"
+    assert reason in error["detail"]
+    with pytest.raises(InvalidDataset):
+        with_deletes(define_dataset(registration(**changes)), Deletes(keep_seconds=1))
+
+
+def test_definition_of_an_earlier_release_has_no_tombstones() -> None:
+    stored = msgspec.to_builtins(define_dataset(registration(**ORDERED)))
+    del stored["deletes"]
+    assert msgspec.convert(stored, DatasetDefinition).keep_seconds == 0
 
 
 def test_keyed_dataset_has_defaults() -> None:

@@ -22,12 +22,16 @@ from app.kernel.format.schema.schema import Schema
 def store_evolved(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
     """Stores the schema that a write has evolved. The caller has locked the head row of the dataset.
 
-    Settings, those of the changelog included, and the table services stay those of the stored definition, since they
-    may have changed after the write was planned.
+    Settings, those of the changelog and of deletes included, and the table services stay those of the stored
+    definition, since they may have changed after the write was planned.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
     current = structs.replace(
-        definition, changelog=now.changelog, services=now.services, **table_settings(now)
+        definition,
+        changelog=now.changelog,
+        services=now.services,
+        deletes=now.deletes,
+        **table_settings(now),
     )
     _store_definition(connection, dataset_id, current)
     store_schema(connection, dataset_id, definition.schema)

@@ -9,14 +9,16 @@ import msgspec
 
 from app.kernel.format.dataset import (
     DEFAULT_BUCKETS,
+    DEFAULT_KEEP_SECONDS,
     DEFAULT_TARGET_ROWS,
     Bucket,
     Changelog,
     DatasetDefinition,
+    Deletes,
     IndexType,
-    MergeMode,
     Retention,
     SequenceGroup,
+    has_tombstones,
 )
 from app.kernel.format.definition.dataset_rules import (
     broken_rules,
@@ -24,6 +26,7 @@ from app.kernel.format.definition.dataset_rules import (
     vocabulary_faults,
     vocabulary_of,
 )
+from app.kernel.format.definition.merge_rules import deletes_faults
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateRetention
 from app.kernel.format.definition.policy_rules import service_faults
 from app.kernel.format.definition.schema_change import UpdateChangelog, UpdateDataset
@@ -57,7 +60,6 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         )
         for number, field in enumerate(new.schema.fields, start=1)
     )
-    default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
     bucket = _bucket(new)
     dataset = DatasetDefinition(
         schema=Schema(id=1, fields=fields).with_required(_required(new)),
@@ -67,7 +69,7 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         partition_by=tuple(parse_partition(text).text for text in new.partition_by),
         table_type=new.stored_as,
         bucket=bucket,
-        merge_mode=new.merge_mode or default_merge,
+        merge_mode=new.merged_by,
         changelog=Changelog(
             producer=new.changelog.producer,
             retention=_retention(new.changelog.retention),
@@ -81,6 +83,7 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         aggregates=dict(new.aggregates),
         delete_marker=new.delete_marker,
         watermark=new.watermark,
+        deletes=new.deletes or Deletes(keep_seconds=_default_keep_seconds(new)),
         **table_settings(new),
     )
     return with_services(dataset, new.services)
@@ -121,6 +124,16 @@ def with_changelog(dataset: DatasetDefinition, update: UpdateChangelog) -> Datas
         _refuse(list(vocabulary_faults(update.vocabulary, dataset.schema.names())))
         changelog = msgspec.structs.replace(changelog, vocabulary=vocabulary_of(update.vocabulary))
     return msgspec.structs.replace(dataset, changelog=changelog)
+
+
+def with_deletes(dataset: DatasetDefinition, deletes: Deletes) -> DatasetDefinition:
+    """The dataset whose deletes leave this instead. Raises InvalidDataset."""
+    _refuse(list(deletes_faults(deletes, dataset.ordering_field, dataset.merge_mode)))
+    return msgspec.structs.replace(dataset, deletes=deletes)
+
+
+def _default_keep_seconds(new: CreateDataset) -> int:
+    return DEFAULT_KEEP_SECONDS if has_tombstones(new.ordering_field, new.merged_by) else 0
 
 
 def _refuse(faults: Sequence[Fault]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.kernel.format.dataset import Aggregate, BucketMode, MergeMode
+from app.kernel.format.dataset import Aggregate, BucketMode, Deletes, MergeMode, has_tombstones
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.partition.fields import PartitionSyntaxError, parse_partition
 from app.kernel.format.partition.members import member_root
@@ -47,6 +47,26 @@ def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
         yield "/ordering_field", "merge_mode first keeps the row that came first, whatever its ordering value"
     if new.ordering_field in new.record_key:
         yield "/ordering_field", "rows of one key share its fields, so a key field cannot order them"
+
+
+def _deletes_rule(new: CreateDataset) -> Iterator[Fault]:
+    if new.deletes is not None:
+        yield from deletes_faults(new.deletes, new.ordering_field, new.merged_by)
+
+
+def deletes_faults(deletes: Deletes, ordering_field: str | None, merge_mode: MergeMode) -> Iterator[Fault]:
+    """What is wrong with the setting, in a dataset with this ordering field and merge mode."""
+    if not deletes.keep_seconds or has_tombstones(ordering_field, merge_mode):
+        return
+    if ordering_field is None:
+        reason = (
+            "rows are compared with tombstones by the ordering field, and the dataset has none: expected 0"
+        )
+    else:
+        reason = (
+            f"merge_mode {merge_mode.value} compares no ordering values, so it has no tombstones: expected 0"
+        )
+    yield "/deletes/keep_seconds", reason
 
 
 def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -182,6 +202,7 @@ def _delete_marker_rule(new: CreateDataset) -> Iterator[Fault]:
 
 MERGE_RULES: Final[tuple[Callable[[CreateDataset], Iterator[Fault]], ...]] = (
     _ordering_rule,
+    _deletes_rule,
     _sequence_group_rule,
     _aggregates_rule,
     _sum_rule,

@@ -12,6 +12,7 @@ from app.kernel.format.dataset import (
     BucketFunction,
     BucketMode,
     ChangelogProducer,
+    Deletes,
     IndexType,
     MergeMode,
     TableType,
@@ -152,12 +153,19 @@ class CreateDataset(DatasetSettings, frozen=True, kw_only=True, forbid_unknown_f
     """Merge mode `aggregate`: how the values of each field become one value."""
     delete_marker: str | None = None
     """A boolean field: an upserted row in which it is true deletes its key."""
+    deletes: Deletes | None = None
+    """What deletes leave; by default tombstones that last a week, if rows are compared by an ordering field."""
     changelog: CreateChangelog = CreateChangelog()
     """Settings of the change feed."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
     watermark: Watermark | None = None
     """The watermark of the feed; null for none."""
+
+    @property
+    def merged_by(self) -> MergeMode:
+        """The merge mode, or its default."""
+        return self.merge_mode or (MergeMode.EVENT_TIME if self.ordering_field else MergeMode.COMMIT_TIME)
 
     @property
     def stored_as(self) -> TableType:

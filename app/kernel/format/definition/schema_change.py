@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.kernel.format.dataset import Deletes
 from app.kernel.format.definition.new_dataset import CreateField, CreateRetention, CreateVocabulary
 from app.kernel.format.definition.settings import SettingsUpdate
 from app.kernel.format.policies import UpdateTableServices
@@ -83,6 +84,8 @@ class UpdateDataset(SettingsUpdate, frozen=True, kw_only=True, forbid_unknown_fi
 
     changes: list[SchemaChange] = []
     """Changes of the schema, made one after another."""
+    deletes: Deletes | msgspec.UnsetType = msgspec.UNSET
+    """What deletes leave from the next version on; tombstones that exist last as long as before."""
     changelog: UpdateChangelog | msgspec.UnsetType = msgspec.UNSET
     """Settings of the change feed."""
     services: UpdateTableServices | msgspec.UnsetType = msgspec.UNSET

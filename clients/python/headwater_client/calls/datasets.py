@@ -82,6 +82,12 @@ class DatasetCalls(Connection):
         """Changes how new files of the dataset are compressed. `version`: see `change_schema`."""
         return await self._change_dataset(dataset, {"compression": compression}, version)
 
+    async def change_keep_seconds(
+        self, dataset: Dataset | str, keep_seconds: int, *, version: int | None = None
+    ) -> Dataset:
+        """Changes how long the tombstones of later deletes last; 0 leaves none. `version`: see `change_schema`."""
+        return await self._change_dataset(dataset, {"deletes": {"keep_seconds": keep_seconds}}, version)
+
     async def change_description(
         self, dataset: Dataset | str, description: str | None, *, version: int | None = None
     ) -> Dataset:

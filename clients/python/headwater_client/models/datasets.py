@@ -308,6 +308,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """How the values of each field are aggregated."""
     delete_marker: str | None
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
+    deletes: Deletes
+    """What deletes leave."""
     changelog: Changelog
     """Settings of the change feed."""
     services: TableServices
@@ -362,6 +364,13 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The datasets of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+
+
+class Deletes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the deletes of a dataset leave: tombstones, with which rows that come later are compared."""
+
+    keep_seconds: int
+    """How long a tombstone lasts, in seconds from the commit of the delete; 0 leaves none."""
 
 
 class DropField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="drop"):

@@ -175,3 +175,28 @@ def test_dataset_document_contains_the_whole_definition(client):
         "sequence_groups": groups,
     }
     assert client.post("/datasets", json=partial).json()["sequence_groups"] == groups
+
+
+def test_time_of_tombstones_is_changed_by_a_version(client):
+    fields = [{"name": "id", "type": "int64"}, {"name": "at", "type": "int64"}]
+    new = {"name": "orders", "schema": {"fields": fields}, "record_key": ["id"], "ordering_field": "at"}
+    dataset = client.post("/datasets", json=new).json()
+    assert dataset["deletes"] == {"keep_seconds": 604_800}
+    path = f"/datasets/{dataset['id']}"
+
+    def change(seconds, version):
+        return client.patch(
+            path, json={"deletes": {"keep_seconds": seconds}}, headers={"If-Match": f'"{version}"'}
+        )
+
+    changed = change(0, 0).json()
+    assert (changed["version"], changed["deletes"]) == (1, {"keep_seconds": 0})
+    refused = change(316_224_001, 1)
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["pointer"] == "/deletes/keep_seconds"
+    plain = client.post("/datasets", json={**new, "name": "plain", "ordering_field": None}).json()
+    assert plain["deletes"] == {"keep_seconds": 0}
+    path = f"/datasets/{plain['id']}"
+    refused = change(1, 0)
+    assert (refused.status_code, refused.json()["type"].rpartition("/")[2]) == (422, "invalid-dataset")
+    assert refused.json()["errors"][0]["pointer"] == "/deletes/keep_seconds"

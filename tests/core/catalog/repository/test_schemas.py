@@ -14,7 +14,7 @@ from app.core.jobs.values import Job
 from app.core.timeline.values import Published
 from app.infra.identifiers import new_instant_id
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.dataset import DatasetDefinition, Retention
+from app.kernel.format.dataset import DatasetDefinition, Deletes, Retention
 from app.kernel.format.definition.dataset_definition import with_changelog, with_services, with_settings
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField, CreateRetention
@@ -226,6 +226,7 @@ def test_commit_with_a_schema_keeps_settings_changed_meanwhile(
     kept = with_changelog(dataset.definition, UpdateChangelog(retention=CreateRetention(seconds=60)))
     kept = with_services(kept, TableServices(compaction=None))
     kept = with_settings(kept, UpdateDataset(compression=FileCompression.LZ4))
+    kept = msgspec.structs.replace(kept, deletes=Deletes(keep_seconds=7))
     stores.catalog.evolve(tenant_id, dataset.id, kept, version=0, instant_id=new_instant_id(), actor=None)
     commit = msgspec.structs.replace(commit_of([running()], [message(8)]), definition=brought)
     assert isinstance(stores.timeline.publish(tenant_id, [commit]), tuple)
@@ -233,3 +234,4 @@ def test_commit_with_a_schema_keeps_settings_changed_meanwhile(
     assert now.schema == brought.schema
     assert (now.changelog.retention, now.services.compaction) == (Retention(seconds=60), None)
     assert now.compression is FileCompression.LZ4
+    assert now.keep_seconds == 7
