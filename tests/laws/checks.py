@@ -88,7 +88,12 @@ def check(history: History, new_dataset: NewDataset) -> Checked:
     feed = _Feed(model=model, producer=producer)
     marks: dict[int, int] = {}
     for number, action in enumerate(history.actions):
-        _run(action, number, model, dataset, marks)
+        try:
+            _run(action, number, model, dataset, marks)
+        except Exception as error:
+            if isinstance(error, Broken):
+                raise
+            raise Broken("the action has no error", number, repr(error)[:2_000], None) from error
         model.note(dataset.version)
         _compare(
             "the table is that of the model", number, Counter(map(model.text, dataset.rows())), model.rows()

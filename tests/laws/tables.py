@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,11 +30,10 @@ from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
-from tests.support.lake_table import LakeTable, Write
+from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.restore_runs import Restorer
 from tests.support.versioned_tables import VersionedTable
 from workers.engine.merge import append_write, task_report
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
 Json = dict[str, Any]
@@ -62,13 +62,12 @@ class FileTable:
     has_clock = False
 
     def __init__(self, resources: TaskResources, registration: Json) -> None:
-        handle = MergeHandle(resources)
         self.dataset = defined(registration)
         self.types = {each["name"]: each["type"] for each in registration["schema"]["fields"]}
         self.table = LakeTable(
             storage=resources.storage,
             dataset=self.dataset,
-            run=lambda tasks: [handle.run(task) for task in tasks],
+            run=partial(merged, resources),
         )
         self.versioned = VersionedTable(table=self.table, schemas={1: self.dataset.schema})
 
@@ -146,7 +145,7 @@ class FileTable:
         return Write(operation=operation, rows=rows, options=msgspec.convert(options, WriteOptions))
 
     def _row(self, row: Mapping[str, Any]) -> Json:
-        return {name: _value(self.types[name], value) for name, value in row.items()}
+        return python_row(self.types, row)
 
 
 @contextmanager
@@ -198,6 +197,11 @@ def new_tables() -> Iterator[Tables]:
         storage, hot, scratch = folders
         memory_budget = MemoryBudget(bytes_max=2**26, scratch=scratch)
         yield Tables(TaskResources.on(LocalStorage(storage), memory_budget, HotFolder(hot, 2**26)))
+
+
+def python_row(types: Mapping[str, str], row: Mapping[str, Any]) -> Json:
+    """A row of JSON with the values that Python has for them."""
+    return {name: _value(types[name], value) for name, value in row.items()}
 
 
 def _value(kind: str, value: Any) -> Any:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.laws.checks import check
 from tests.laws.histories import History, history
 from tests.laws.runs import VARIABLE, Run, minutes, new_seeds, run
 from tests.laws.tables import FileTable, Tables, is_valid, new_tables, small_limits
 from tests.support.left_out import left_out
 from tests.support.shares import share
 
+REPRODUCTIONS: Final = (Path(__file__).parent / "reproductions.txt").read_text(encoding="utf-8").splitlines()
+"""Histories as JSON, one on each line."""
 _LIMITS: Final = 12
 """How many limits of tables there are, see `small_limits`."""
 
@@ -32,6 +36,11 @@ def _history(seed: str) -> History:
 def test_table_is_that_of_the_model_however_rows_are_cut(tables: Tables, seed: int) -> None:
     with small_limits(seed):
         run([str(seed)], _history, tables, is_valid).check()
+
+
+@pytest.mark.parametrize("number", range(len(REPRODUCTIONS)))
+def test_history_that_once_broke_a_law(tables: Tables, number: int) -> None:
+    check(History.of(REPRODUCTIONS[number]), tables)
 
 
 @left_out(VARIABLE, "laws")

@@ -251,6 +251,8 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
         """Adds changes in feed order. Offsets within them are relative to the first of them."""
         if changes.num_rows == 0:
             return
+        # Some groups of a file have changes as they were sent, where a deleted row has only its key.
+        changes = changes.cast(pa.schema([field.with_nullable(True) for field in changes.schema]))
         if self._sink is None:
             self._sink = self._stack.enter_context(
                 create_parquet(
