@@ -250,7 +250,7 @@ def redriven_write(
     if original.operation.replaces:
         return (Operation.UPSERT if dataset.keyed else Operation.INSERT), options
     return original.operation, msgspec.structs.replace(
-        options, drop_duplicates=original.options.drop_duplicates
+        options, drop_duplicates=original.options.drop_duplicates, order=original.options.order
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.values import SourceItem
+from app.kernel.commit.write_options import ChangeOrder
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
@@ -65,13 +66,14 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 class RoundPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a round reads. `position`: that of the source after the round, as far as it is known before the parts are
-    fetched. `operation`: that of the write, if it is not the one of the source. `more`: whether another round has
-    something to read at once.
+    fetched. `operation`: that of the write, if it is not the one of the source. `order`: that of changes, unless the
+    source has one; None for arrival. `more`: whether another round has something to read at once.
     """
 
     parts: tuple[Part, ...]
     position: Position
     operation: Operation | None = None
+    order: ChangeOrder | None = None
     more: bool = False
 
 

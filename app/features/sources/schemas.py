@@ -28,7 +28,7 @@ from app.features.sources.values import (
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
-from app.kernel.commit.write_options import OnError
+from app.kernel.commit.write_options import ChangeOrder, OnError
 from app.kernel.format.definition.new_dataset import CreateTable
 from app.kernel.format.operation import Operation
 
@@ -59,6 +59,10 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether it ends once it has read everything."""
     operation: Operation | None = None
     """The operation of its writes; by default `upsert` with a record key and `insert` without one."""
+    order: ChangeOrder | msgspec.UnsetType = msgspec.UNSET
+    """Operation changelog: whether changes are applied as they arrive, or compared by the ordering field, which is the
+    default of topics.
+    """
     interval_seconds: IntervalSeconds = INTERVAL_SECONDS
     """The pause before it checks for new input, once it has read everything."""
     create: CreateTable | None = None
@@ -126,6 +130,8 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it ends once it has read everything."""
     operation: Operation | None
     """The operation of its writes; null for that of the dataset."""
+    order: ChangeOrder | None
+    """The order of changes; null for that of the kind."""
     interval_seconds: float
     """The pause before it checks for new input, once it has read everything."""
     create: CreateTable | None
@@ -204,6 +210,7 @@ def source_definition(new: CreateSource) -> SourceDefinition:
         create=new.create,
         ends_partitions_since=0 if new.partition_done else None,
         transform=new.transform,
+        order=new.order,
     )
 
 
@@ -228,6 +235,7 @@ def source_response(source: DataSource) -> SourceResponse:
         config=definition.config,
         mode=definition.mode,
         operation=definition.operation,
+        order=None if isinstance(definition.order, msgspec.UnsetType) else definition.order,
         interval_seconds=definition.interval_seconds,
         create=definition.create,
         on_error=definition.on_error,

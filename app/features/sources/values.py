@@ -13,7 +13,7 @@ from app.core.jobs.values import SERVICE_MADE
 from app.features.sources.errors import InvalidSource
 from app.features.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
 from app.infra.kafka.errors import SourceUnavailable
-from app.kernel.commit.write_options import OnError, WriteOptions
+from app.kernel.commit.write_options import ChangeOrder, OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.new_dataset import CreateTable
 from app.kernel.format.errors import CommitConflict, Fault, FieldError
@@ -83,7 +83,8 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
     whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
     `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
-    version are done; None ends none. `transform`: None to write what is read.
+    version are done; None ends none. `transform`: None to write what is read. `order`: that of changes, unset for the
+    default of the kind.
     """
 
     dataset: str
@@ -99,6 +100,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     create: CreateTable | None = None
     ends_partitions_since: int | None = None
     transform: SourceTransform | None = None
+    order: ChangeOrder | msgspec.UnsetType = msgspec.UNSET
 
     def operation_on(self, dataset: DatasetDefinition) -> Operation:
         """The operation of its writes."""

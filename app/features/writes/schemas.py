@@ -13,7 +13,14 @@ from app.features.writes.values import Body, IncomingWrite, UploadLink, UploadRe
 from app.http.json_body import decode_json
 from app.http.openapi.openapi_components import INT64_MAX
 from app.infra.files.received_body import StoredBody
-from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.commit.write_options import (
+    ChangeOrder,
+    OnError,
+    Overwrite,
+    OverwriteScope,
+    SaveMode,
+    WriteOptions,
+)
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
@@ -138,6 +145,10 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether rows of an insert whose key is there are left out."""
     combine: bool = True
     """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
+    order: ChangeOrder | msgspec.UnsetType = msgspec.UNSET
+    """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
+    ordering field.
+    """
     expected_version: int | msgspec.UnsetType = msgspec.UNSET
     """The write fails unless the dataset is at this version."""
     writer_id: str | msgspec.UnsetType = msgspec.UNSET
@@ -259,6 +270,10 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether rows of an insert whose key is there are left out."""
     combine: bool | None = None
     """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
+    order: ChangeOrder | None = None
+    """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
+    ordering field.
+    """
     expected_version: int | None = None
     """The write fails unless the dataset is at this version."""
     writer_id: str | None = None

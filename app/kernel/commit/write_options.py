@@ -24,6 +24,13 @@ class OnError(str, Enum):
     QUARANTINE = "quarantine"
 
 
+class ChangeOrder(str, Enum):
+    """How changes are applied: each as it arrives, or only if its ordering value is not less than that of the row."""
+
+    ARRIVAL = "arrival"
+    ORDERING_FIELD = "ordering_field"
+
+
 class OverwriteScope(str, Enum):
     """The scope of an overwrite: the table, the partitions of its rows, or the rows that a filter matches."""
 
@@ -48,7 +55,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
     `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
     `partition_done`: the partitions that the write changes are done with it. `accept_late`: late rows are written,
-    whatever the watermark of the dataset says.
+    whatever the watermark of the dataset says. `order`: that of a changelog; None for arrival.
     """
 
     mode: SaveMode = SaveMode.APPEND
@@ -65,6 +72,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     batch_id: int | None = None
     partition_done: bool = False
     accept_late: bool = False
+    order: ChangeOrder | None = None
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()

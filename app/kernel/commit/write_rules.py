@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.commit.write_options import ChangeOrder, OnError, OverwriteScope, SaveMode, WriteOptions
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.operation import Operation, check_operation
@@ -35,6 +35,11 @@ def resolve_mode(operation: Operation, options: WriteOptions) -> tuple[Operation
     if options.mode is not SaveMode.OVERWRITE or operation not in (*_SAVING, Operation.OVERWRITE):
         return operation, options
     return Operation.OVERWRITE, msgspec.structs.replace(options, mode=SaveMode.APPEND)
+
+
+def applies_by_arrival(operation: Operation, options: WriteOptions) -> bool:
+    """Whether rows are applied in the order of arrival, whatever their ordering values."""
+    return operation is Operation.CHANGELOG and options.order is not ChangeOrder.ORDERING_FIELD
 
 
 def check_options(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> None:
@@ -166,6 +171,15 @@ def _combine_rule(
         )
 
 
+def _order_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
+    if options.order is not None and operation is not Operation.CHANGELOG:
+        yield (
+            "/order",
+            f"only changes can be applied in another order; {operation.value} always compares rows as the merge mode "
+            "says: leave order out",
+        )
+
+
 def _expected_version_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
     if options.expected_version is not None and not 0 <= options.expected_version <= INT64_MAX:
         yield "/expected_version", f"expected 0–{INT64_MAX}"
@@ -206,6 +220,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _schema_rule,
     _duplicates_rule,
     _combine_rule,
+    _order_rule,
     _expected_version_rule,
     _batch_rule,
     _partition_done_rule,

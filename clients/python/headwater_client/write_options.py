@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.models import CreateWithRows, OnError, Overwrite, SaveMode
+from headwater_client.models import ChangeOrder, CreateWithRows, OnError, Overwrite, SaveMode
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +16,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
     by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `combine`: false requires that an
     insert or bulk_insert stores every row as it was sent, which only datasets without a record key do.
-    `expected_version`: the write fails unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch
+    `order`: whether changes are applied as they arrive, or compared by the ordering field. `expected_version`: the
+    write fails unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch
     of a stream commits once. `partition_done`: the partitions that the write changes are marked as done with it.
     `create`: the dataset is registered if there is none of the name, with the columns of the rows.
     """
@@ -28,6 +29,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    order: ChangeOrder | None = None
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None

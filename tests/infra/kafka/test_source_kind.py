@@ -14,6 +14,7 @@ import pytest
 from app.features.sources.kinds.kafka import Kafka
 from app.features.sources.ports import RoundLimits, SourceEnvironment
 from app.infra.kafka.errors import SourceFailed, SourceUnavailable
+from app.kernel.commit.write_options import ChangeOrder
 from app.kernel.format.errors import InvalidRequest, MalformedBody
 from app.kernel.format.operation import Operation
 from tests.kernel.codecs.messages.test_avro_schema import encoded
@@ -218,12 +219,12 @@ def test_tombstones_delete_or_are_ignored(topic: Topic, new_rounds: NewRounds) -
     changes = new_rounds(topic, key_format="json", key_field="id")
     plan = changes.round()
     assert plan is not None
-    assert plan.operation is Operation.CHANGELOG
+    assert (plan.operation, plan.order) == (Operation.CHANGELOG, ChangeOrder.ORDERING_FIELD)
     assert changes.records == [{"op": "+A", "row": {"id": 1, "v": "a"}}, {"op": "-R", "row": {"id": 1}}]
     kept = new_rounds(topic, key_format="string", key_field="id", tombstones="ignore")
     plan = kept.round()
     assert plan is not None
-    assert plan.operation is None
+    assert (plan.operation, plan.order) == (None, None)
     assert kept.records == [{"v": "a", "id": "1"}]
 
 

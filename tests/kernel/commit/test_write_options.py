@@ -2,8 +2,15 @@
 
 import pytest
 
-from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
-from app.kernel.commit.write_rules import brings_rows, check_options, resolve_mode
+from app.kernel.commit.write_options import (
+    ChangeOrder,
+    OnError,
+    Overwrite,
+    OverwriteScope,
+    SaveMode,
+    WriteOptions,
+)
+from app.kernel.commit.write_rules import applies_by_arrival, brings_rows, check_options, resolve_mode
 from app.kernel.format.dataset import BucketMode
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
@@ -31,6 +38,12 @@ REFUSED = [
     (KEYED, "insert", {"combine": False}, "/combine"),
     (KEYED, "bulk_insert", {"combine": False}, "/combine"),
     (KEYED, "upsert", {"combine": False}, "/combine"),
+    *(
+        (KEYED, each, {"order": ChangeOrder.ARRIVAL}, "/order")
+        for each in ("upsert", "insert", "delete", "snapshot")
+    ),
+    (KEYED, "upsert", {"order": ChangeOrder.ORDERING_FIELD}, "/order"),
+    (APPENDS, "insert", {"order": ChangeOrder.ARRIVAL}, "/order"),
     (APPENDS, "overwrite", {"combine": False}, "/combine"),
     (APPENDS, "snapshot", {"combine": False}, "/combine"),
     (APPENDS, "delete", {"where": "id = 1", "combine": False}, "/combine"),
@@ -73,6 +86,8 @@ TAKEN = [
     *((KEYED, operation, {}) for operation in ("insert", "upsert", "bulk_insert", "delete", "overwrite")),
     *((KEYED, operation, {}) for operation in ("snapshot", "changelog")),
     *((APPENDS, operation, {}) for operation in ("insert", "bulk_insert", "overwrite", "snapshot")),
+    *((KEYED, "changelog", {"order": order}) for order in ChangeOrder),
+    *((APPENDS, "changelog", {"order": order}) for order in ChangeOrder),
     (APPENDS, "insert", {"combine": False}),
     (APPENDS, "bulk_insert", {"combine": False, "mode": SaveMode.IGNORE}),
     (APPENDS, "delete", {"where": "id = 1"}),
@@ -97,6 +112,20 @@ def test_conflicting_options_are_refused_with_their_pointers(definition, operati
 @pytest.mark.parametrize(("definition", "operation", "options"), TAKEN)
 def test_compatible_options_are_accepted(definition, operation, options):
     check_options(Operation(operation), WriteOptions(**options), definition)
+
+
+@pytest.mark.parametrize(
+    ("operation", "order", "by_arrival"),
+    [
+        ("changelog", None, True),
+        ("changelog", ChangeOrder.ARRIVAL, True),
+        ("changelog", ChangeOrder.ORDERING_FIELD, False),
+        ("upsert", None, False),
+        ("delete", None, False),
+    ],
+)
+def test_changes_are_applied_by_arrival_by_default(operation, order, by_arrival):
+    assert applies_by_arrival(Operation(operation), WriteOptions(order=order)) is by_arrival
 
 
 def test_every_conflicting_option_is_reported():

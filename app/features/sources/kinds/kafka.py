@@ -46,6 +46,7 @@ from app.kernel.codecs.messages.records import (
     RecordRules,
     SchemaOf,
 )
+from app.kernel.commit.write_options import ChangeOrder
 from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
@@ -162,6 +163,8 @@ class Kafka:
             ),
             position=_position(ends),
             operation=Operation.CHANGELOG if config.changes else None,
+            # A message may come twice, and late.
+            order=ChangeOrder.ORDERING_FIELD if config.changes else None,
             more=any(ends[partition] < latest[partition] for partition in starts),
         )
 

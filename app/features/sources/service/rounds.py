@@ -287,6 +287,8 @@ def _decided(job: Job, source: DataSource, dataset: Dataset, plan: RoundPlan) ->
     if plan.operation is not None:
         operation = plan.operation
         options = msgspec.structs.replace(options, drop_duplicates=False)
+    order = plan.order if isinstance(source.definition.order, msgspec.UnsetType) else source.definition.order
+    options = msgspec.structs.replace(options, order=order)
     check_options(operation, options, dataset.definition)
     request = msgspec.structs.replace(job.write, operation=operation, options=options)
     return msgspec.structs.replace(job, request=request)

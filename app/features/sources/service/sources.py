@@ -35,6 +35,7 @@ from app.infra.identifiers import new_id
 from app.kernel.commit.write_rules import brings_rows, check_options, partition_done_faults
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import schema_of
+from app.kernel.format.operation import Operation
 from app.kernel.paging import Page
 
 _FINAL_STATES: Final = (SourceState.FINISHED, SourceState.FAILED)
@@ -64,6 +65,12 @@ class ManageSources:
         operation = definition.operation
         if operation is not None and not brings_rows(operation, definition.options):
             raise refused_source("/operation", f"{operation.value} takes no rows")
+        if not isinstance(definition.order, msgspec.UnsetType) and (
+            definition.filter_duplicates or operation not in (None, Operation.CHANGELOG)
+        ):
+            raise refused_source(
+                "/order", "only changes have an order; leave it out, or use operation changelog"
+            )
         kind = self.kinds.get(definition.kind)
         if kind is None:
             kinds = ", ".join(sorted(self.kinds))

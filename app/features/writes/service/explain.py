@@ -23,6 +23,7 @@ from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
+from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.commit.write_scope import has_scope, is_no_op, scope_of
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import DataExists, FieldError, InvalidRequest
@@ -145,6 +146,7 @@ class ExplainWrite:
             operation=batch.operation,
             drop_duplicates=batch.options.drop_duplicates,
             quarantine=batch.options.on_error is OnError.QUARANTINE,
+            by_arrival=applies_by_arrival(batch.operation, batch.options),
         )
         return plan_merge(
             definition,

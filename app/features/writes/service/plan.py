@@ -13,6 +13,7 @@ from app.features.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, 
 from app.features.writes.service.touched_files import touched_files
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
+from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.paths import dataset_prefix
@@ -100,4 +101,5 @@ def _intent(job: Job) -> WriteIntent:
         drop_duplicates=options.drop_duplicates,
         quarantine=options.on_error is OnError.QUARANTINE,
         accept_late=options.accept_late,
+        by_arrival=applies_by_arrival(job.write.operation, options),
     )

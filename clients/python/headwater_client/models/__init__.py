@@ -210,6 +210,7 @@ from headwater_client.models.webhooks import (
 )
 from headwater_client.models.writes import (
     BucketRule,
+    ChangeOrder,
     CreateUploadLink,
     CreateWithRows,
     ExplainedFile,
@@ -245,6 +246,7 @@ __all__ = [
     "ByteSums",
     "Change",
     "ChangeForm",
+    "ChangeOrder",
     "ChangeOrigin",
     "ChangeOriginsPage",
     "Changelog",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from headwater_client.models.datasets import Watermark
-from headwater_client.models.writes import OnError, Operation, RowCounts
+from headwater_client.models.writes import ChangeOrder, OnError, Operation, RowCounts
 
 SourceMode = Literal["once", "continuous"]
 """Whether a source ends once it has read everything, or waits for more."""
@@ -29,6 +29,10 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it ends once it has read everything."""
     operation: Operation | None = None
     """The operation of its writes; by default `upsert` with a record key and `insert` without one."""
+    order: ChangeOrder | None = None
+    """Operation changelog: whether changes are applied as they arrive, or compared by the ordering field, which is the
+    default of topics.
+    """
     interval_seconds: float = 1.0
     """The pause before it checks for new input, once it has read everything."""
     create: CreateTable | None = None
@@ -100,6 +104,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it ends once it has read everything."""
     operation: str | None
     """The operation of its writes; null for that of the dataset."""
+    order: str | None
+    """The order of changes; null for that of the kind."""
     interval_seconds: float
     """The pause before it checks for new input, once it has read everything."""
     create: CreateTable | None

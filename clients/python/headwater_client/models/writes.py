@@ -9,6 +9,10 @@ import msgspec
 
 from headwater_client.models.datasets import CreateSchema, Watermark
 
+ChangeOrder = Literal["arrival", "ordering_field"]
+"""How changes are applied: each as it arrives, or only if its ordering value is not less than that of the row."""
+
+
 Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
 """The format of an input's rows. `json_rows` is one JSON array of row objects."""
 

@@ -109,6 +109,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    order: Literal["arrival", "ordering_field"] | None = None
     expected_version: int | None = None
     writer_id: str | None = None
     create: bool = False
@@ -137,6 +138,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             explicit_cast=self.explicit_cast,
             drop_duplicates=self.drop_duplicates,
             combine=self.combine,
+            order=self.order,
             expected_version=self.expected_version,
         )
 

@@ -7,7 +7,7 @@ import pytest
 from app.core.jobs.kinds.write import WriteRequest
 from app.features.quarantine.service import ranges_of, redriven_write
 from app.features.quarantine.values import RecordRange
-from app.kernel.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions
+from app.kernel.commit.write_options import ChangeOrder, OnError, Overwrite, SaveMode, WriteOptions
 from app.kernel.commit.write_rules import check_options
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
@@ -37,6 +37,12 @@ def test_redrive_repeats_the_operation_unless_it_replaces_rows(operation, again)
     assert found is again
     assert options == WriteOptions(on_error=QUARANTINE)
     check_options(found, options, KEYED)
+
+
+def test_redrive_of_changes_has_their_order():
+    options = WriteOptions(on_error=QUARANTINE, order=ChangeOrder.ORDERING_FIELD)
+    _, found = redriven_write(WriteRequest(operation=Operation.CHANGELOG, options=options), KEYED)
+    assert found.order is ChangeOrder.ORDERING_FIELD
 
 
 @pytest.mark.parametrize("operation", [Operation.OVERWRITE, Operation.SNAPSHOT, Operation.INSERT])

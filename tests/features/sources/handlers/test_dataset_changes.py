@@ -53,6 +53,26 @@ def test_changes_are_applied_in_order_deletions_too(copy: Incoming) -> None:
     assert notes(copy.rows("copy")) == {1: "changed"}
 
 
+def test_order_of_changes_is_that_of_the_source(copy: Incoming) -> None:
+    orders = {}
+    for number, members in enumerate(({}, {"order": "ordering_field"}, {"order": "arrival"})):
+        copy.client.post("/datasets", json=ORDERS | {"name": f"copy-{number}"})
+        answer = _register(copy, name=f"chain-{number}", dataset=f"copy-{number}", **members)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["order"] == members.get("order")
+        copy.run(answer.headers["location"])
+        items = copy.client.get(f"/datasets/copy-{number}/timeline").json()["items"]
+        orders[number] = {item["parameters"].get("order") for item in items}
+        assert notes(copy.rows(f"copy-{number}")) == {1: "changed", 2: "b"}
+    assert orders == {0: {None}, 1: {"ordering_field"}, 2: {"arrival"}}
+
+
+@pytest.mark.parametrize("members", [{"operation": "upsert"}, {"filter_duplicates": True}])
+def test_order_of_a_source_that_writes_no_changes_is_refused(copy: Incoming, members: dict[str, Any]) -> None:
+    answer = _register(copy, order="arrival", **members)
+    assert problem(answer, 422, "invalid-source")["errors"][0]["pointer"] == "/order"
+
+
 def test_changes_of_a_dataset_without_a_key_are_applied_row_by_row(copy: Incoming) -> None:
     for name in ("log", "log-copy"):
         copy.client.post("/datasets", json=ORDERS | {"name": name, "record_key": []})

@@ -35,6 +35,8 @@ def test_option_in_both_query_and_body_is_refused(client, orders, parameters):
         ({"operation": "delete_partition"}, "/operation"),
         ({"mode": "ignore", "operation": "delete"}, "/mode"),
         ({"where": "id = 1"}, "/where"),
+        ({"operation": "upsert", "order": "arrival"}, "/order"),
+        ({"operation": "delete", "order": "ordering_field"}, "/order"),
         ({"batch_id": "1"}, "/writer_id"),
         ({"expected_version": "-1"}, "/expected_version"),
     ],

@@ -15,7 +15,7 @@ from app.core.timeline.errors import VersionExpired
 from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
 from app.features.writes.service.plan import PlanWrites
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.write_options import Overwrite, SaveMode, WriteOptions
+from app.kernel.commit.write_options import ChangeOrder, Overwrite, SaveMode, WriteOptions
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.errors import DataExists
 from app.kernel.format.file_group import DataFile, Slot, bucket_file_group
@@ -214,3 +214,18 @@ def test_write_that_must_find_an_empty_table_fails_where_there_are_rows() -> Non
             World(files=[live_file()]),
             part(Operation.INSERT, WriteOptions(mode=SaveMode.ERROR_IF_EXISTS)),
         )
+
+
+@pytest.mark.parametrize(
+    ("operation", "order", "by_arrival"),
+    [
+        (Operation.CHANGELOG, None, True),
+        (Operation.CHANGELOG, ChangeOrder.ORDERING_FIELD, False),
+        (Operation.UPSERT, None, False),
+    ],
+)
+def test_intents_have_the_order_of_changes(
+    operation: Operation, order: ChangeOrder | None, by_arrival: bool
+) -> None:
+    made = planned(World(), part(operation, WriteOptions(order=order)))
+    assert {task.intents[0].by_arrival for task in made.tasks} == {by_arrival}
