@@ -217,6 +217,16 @@ def test_quarantined_records_are_listed_repaired_redriven_and_discarded(headwate
     assert notes(headwater, orders) == [(1, "a"), (2, "b")]
 
 
+def test_every_way_to_write_has_metadata(headwater, orders):
+    options = WriteOptions(metadata={"run": "a:1"})
+    headwater.write_rows(orders, rows(1, 2), options=options, wait=30)
+    headwater.write(orders, b"id,note\n3,c\n", format="csv", options=options, wait=30)
+    headwater.delete_where(orders, "id = 3", metadata={"run": "b"}, wait=30)
+    page = next(iter(headwater.change_pages(orders)))
+    assert [commit.metadata for commit in page.commits] == [({"run": run},) for run in ("a:1", "a:1", "b")]
+    assert next(iter(headwater.jobs(dataset=orders))).metadata == {"run": "b"}
+
+
 def test_transaction_writes_all_its_datasets_or_none(headwater, orders):
     others = register(headwater, "others")
     upload = headwater.upload(others, b"id,note\n7,from a file\n")

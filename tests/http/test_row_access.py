@@ -24,6 +24,7 @@ from tests.support.webhooks import work_until
 
 Row = dict[str, Any]
 MARKER = "HIDDEN"
+METADATA = {"metadata": {"by": MARKER}}
 DATASET = {
     "name": "people",
     "schema": {
@@ -89,7 +90,10 @@ class Part(World):
             post(
                 "/datasets/people/writes", upsert(row("eu", "1", 1, "a"), row("us", f"{MARKER}-2", 9, MARKER))
             )
-            post("/datasets/people/writes", upsert(row("eu", "3", 2, "b"), row("eu", "4", 9, MARKER)))
+            post(
+                "/datasets/people/writes",
+                upsert(row("eu", "3", 2, "b"), row("eu", "4", 9, MARKER)) | METADATA,
+            )
             post(
                 "/datasets/people/writes",
                 # One goes out of sight, one comes into sight, one only changes what is masked.
@@ -102,7 +106,7 @@ class Part(World):
             post(
                 "/datasets/people/writes", upsert({"region": MARKER, "id": "5"}) | {"on_error": "quarantine"}
             )
-            twice = upsert(row("us", f"{MARKER}-2", 9, MARKER)) | {"operation": "insert"}
+            twice = upsert(row("us", f"{MARKER}-2", 9, MARKER)) | {"operation": "insert"} | METADATA
             failed = post("/datasets/people/writes", twice)
             assert client.get(f"/jobs/{failed['id']}").json()["state"] == "failed"
             self.service.derivation.queries["people_view"] = lambda rows: rows
@@ -114,7 +118,7 @@ class Part(World):
             source = {"name": f"{MARKER}-in", "dataset": "people", "kind": "files", "config": config}
             post("/datasets", DATASET | {"name": "people_2"})
             writes = [
-                {"dataset": each, **upsert(row("us", f"{MARKER}-6", 9, MARKER))}
+                {"dataset": each, **upsert(row("us", f"{MARKER}-6", 9, MARKER)), **METADATA}
                 for each in ("people", "people_2")
             ]
             return {

@@ -16,6 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from msgspec import structs
 from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
@@ -171,6 +172,26 @@ def check_old_data(stores: Stores) -> None:
         Published(version=2, first_offset=2, next_offset=4),
     )
     assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED
+
+
+def test_commits_of_before_have_no_metadata_and_later_ones_have(postgres: TestServer) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0031")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0031"))
+        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        database = Database(postgres.application_url(name))
+        stores = Stores.on(database)
+        [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
+        commit = commit_of([waiting], [message(3, changes=2)], read_version=1)
+        outcomes = (structs.replace(commit.outcomes[0], metadata={"run": "nightly-7"}),)
+        stores_on(database).timeline.publish(TENANT, [structs.replace(commit, outcomes=outcomes)])
+        listed = stores.changelog.commits_of_changes(TENANT, DATASET, 0, 4, bytes_max=99)
+        assert [(each.version, each.metadata) for each in listed.commits] == [(2, ({"run": "nightly-7"},))]
+        entries = stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items
+        assert [entry.metadata for entry in entries] == [{}, {}]
+        database.close()
 
 
 def check_old_consumers(stores: Stores, *, since: str) -> None:

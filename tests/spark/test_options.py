@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
-from headwater_client import Problem
+from headwater_client import Headwater, Problem
 from headwater_client.spark import HeadwaterDataSource, InvalidOption
 from headwater_client.spark.arrow_types import arrow_schema
 
@@ -86,6 +86,8 @@ def test_problems_are_raised_when_a_read_is_planned(orders, source):
         ({"operation": "delete"}, True, "does not go together"),
         ({"operaton": "upsert"}, False, "unknown option operaton"),
         ({"merge_schema": "maybe"}, False, "option: "),
+        ({"metadata": "nightly-7"}, False, "option metadata: expected a JSON object of texts"),
+        ({"metadata": '{"run": 7}'}, False, "option metadata: expected a JSON object of texts"),
     ],
 )
 def test_wrong_options_of_writes_are_explained(orders, source, options, overwrite, message):
@@ -101,6 +103,15 @@ def test_rows_of_a_key_are_not_stored_as_sent(orders, source):
     with pytest.raises(Problem) as refused:
         writer.commit([uploaded])
     assert [error.pointer for error in refused.value.errors] == ["/combine"]
+
+
+def test_metadata_is_that_of_the_commit(orders, source, connection):
+    schema = source().schema()
+    rows = pa.Table.from_pylist([{"id": 1, "note": "a", "day": date(2026, 11, 20)}], arrow_schema(schema))
+    writer = source(metadata='{"Run": "7"}').writer(schema, False)
+    writer.commit([writer.write(iter(rows.to_batches()))])
+    with Headwater(**connection) as headwater:
+        assert next(iter(headwater.change_pages(orders))).commits[-1].metadata == ({"Run": "7"},)
 
 
 def test_values_of_options_do_not_show_the_key(orders, source, connection):

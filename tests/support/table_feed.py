@@ -10,6 +10,7 @@ from app.access.errors import NotFound
 from app.core.catalog.values import Dataset, SchemaVersion
 from app.core.changes.positions import FeedBounds
 from app.core.changes.service.read_corrections import ReadCorrections
+from app.core.timeline.repository.commit_metadata import ListedCommits
 from app.kernel.changelog.corrections import resolved_bound
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
@@ -53,6 +54,11 @@ class TableFeed:
             for each in self.segments(tenant_id, dataset_id, since, 2**62)
             if _may(each.file, first, last)
         ][:limit]
+
+    def commits_of_versions(
+        self, tenant_id: str, dataset_id: str, begin: int, end: int, *, bytes_max: int
+    ) -> ListedCommits:
+        return ListedCommits(commits=(), end=None)
 
     def _all(self) -> list[ChangelogSegment]:
         return [

@@ -11,6 +11,11 @@ from app.access.errors import NotFound
 from app.core.catalog.tables import heads
 from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import FeedBounds, FeedStart, FromTime, FromVersion, StartingPosition
+from app.core.timeline.repository.commit_metadata import (
+    ListedCommits,
+    commits_of_changes,
+    commits_of_versions,
+)
 from app.core.timeline.repository.watermarks import watermark_at
 from app.core.timeline.tables import changelog_files, commits
 from app.infra.db.session import Database
@@ -99,6 +104,23 @@ class ChangelogStore:
         """The watermark of the changes before a position; None if there is none, or it is kept no longer."""
         with self._database.tenant(tenant_id) as connection:
             return watermark_at(connection, dataset_id, position)
+
+    def commits_of_changes(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, bytes_max: int
+    ) -> ListedCommits:
+        """The commits with metadata that have changes at offsets [since, until).
+
+        They have at most `bytes_max` bytes of metadata together, unless it is one commit.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return commits_of_changes(connection, dataset_id, since, until, bytes_max=bytes_max)
+
+    def commits_of_versions(
+        self, tenant_id: str, dataset_id: str, begin: int, end: int, *, bytes_max: int
+    ) -> ListedCommits:
+        """The commits with metadata of the versions after `begin` and up to `end`, bounded as `commits_of_changes`."""
+        with self._database.tenant(tenant_id) as connection:
+            return commits_of_versions(connection, dataset_id, begin, end, bytes_max=bytes_max)
 
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int

@@ -10,6 +10,7 @@ import msgspec
 
 from app.core.changes.position_parameters import NextPosition
 from app.core.changes.service.read_corrections import CorrectedChange, CorrectionPage
+from app.core.changes.values import ChangePage
 from app.http.openapi.openapi_components import COMPONENT
 from app.kernel.format.rows.changelog import SYMBOLS
 
@@ -117,6 +118,17 @@ class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
     """When it was committed."""
 
 
+class CommitResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit whose writes have metadata."""
+
+    version: int
+    """The version that it made."""
+    committed_at: _Time
+    """When that was."""
+    metadata: Annotated[list[dict[str, str]], msgspec.Meta(examples=[[{"run": "nightly-7"}]])]
+    """The metadata of each of its writes that has some, in the order of their acceptance."""
+
+
 class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the feed. One without changes is the last only if none is pending."""
 
@@ -132,6 +144,10 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """The schema of the rows."""
     watermark: datetime | msgspec.UnsetType = msgspec.UNSET
     """The watermark of the changes before `next_since`; absent where the feed has none."""
+    commits: list[CommitResponse] | msgspec.UnsetType = msgspec.UNSET
+    """The commits of the changes up to `next_since` whose writes have metadata; absent if there are none, and for a
+    credential that sees a part of the dataset.
+    """
 
 
 class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,5 +185,20 @@ def _correction(correction: CorrectedChange) -> CorrectionResponse:
         corrected_by=correction.by,
         op=SYMBOLS[correction.op],
         version=correction.version,
-        system_time=correction.system_time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        system_time=_time(correction.system_time),
     )
+
+
+def commits_json(page: ChangePage) -> str:
+    """The commits of a page that have metadata, as a JSON array; empty if there are none."""
+    commits = [
+        CommitResponse(
+            version=each.version, committed_at=_time(each.committed_at), metadata=list(each.metadata)
+        )
+        for each in page.commits
+    ]
+    return msgspec.json.encode(commits).decode() if commits else ""
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

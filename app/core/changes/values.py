@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from app.core.changes.positions import SnapshotPosition
 from app.kernel.changelog.delivery_forms import ChangeForm, Events
+from app.kernel.format.commit_metadata import CommitMetadata
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
@@ -42,6 +43,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     `pending`: the number of changes after the page. `earliest`: the first offset that can still be read. `complete`:
     the page ends at the requested `until`, so later pages are empty. `schema_id`: the schema of the rows. `vocabulary`:
     the dataset's names of the columns that the feed adds. `watermark`: that of the changes before `next_since`.
+    `commits`: those of its changes that have metadata, if they were requested.
     """
 
     events: Events
@@ -55,6 +57,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: SnapshotPosition | None = None
     places: SnapshotPlaces | None = None
     watermark: datetime | None = None
+    commits: tuple[CommitMetadata, ...] = ()
 
     @property
     def position(self) -> int | SnapshotPosition:

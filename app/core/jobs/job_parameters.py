@@ -9,8 +9,8 @@ import msgspec
 from app.core.jobs.kinds.declared import JobRequest
 from app.core.jobs.kinds.write import WriteRequest
 
-# The timeline has separate members for the batch of a stream.
-_SHOWN_APART: Final = ("writer_id", "batch_id")
+# The timeline has separate members for these.
+_SHOWN_APART: Final = ("writer_id", "batch_id", "metadata")
 
 
 def parameters_of(request: JobRequest) -> dict[str, Any]:

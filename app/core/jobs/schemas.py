@@ -55,6 +55,8 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is in its life."""
     operation: Operation | None
     """The operation of a write; null for other kinds."""
+    metadata: Annotated[dict[str, str], msgspec.Meta(examples=[{"run": "nightly-7"}])]
+    """Of a write, the metadata of its commit; `{}` for none."""
     progress: Progress
     """How far it is."""
     attempts: int
@@ -105,11 +107,13 @@ def transaction_path(transaction_id: str) -> str:
 def job_response(job: Job) -> JobResponse:
     """The JSON form of a job."""
     path = job_path(job)
+    write = job.request if isinstance(job.request, WriteRequest) else None
     return JobResponse(
         id=job.id,
         kind=job.kind,
         state=job.state,
-        operation=job.request.operation if isinstance(job.request, WriteRequest) else None,
+        operation=None if write is None else write.operation,
+        metadata={} if write is None else write.options.metadata or {},
         progress=job.progress,
         attempts=job.attempts,
         committed_version=job.committed_version,

@@ -181,6 +181,8 @@ instants: Final = Table(
     json_column("counts", RowCounts),
     # The API key that requested an instant without a job; of the others it is their job's.
     id_column("actor", nullable=True),
+    # Of a write, the metadata of its commit.
+    json_column("metadata", dict[str, str], nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "id"),
     UniqueConstraint("tenant_id", "job_id"),
     CheckConstraint("state IN ('requested', 'inflight', 'completed', 'rolled_back')", name="state"),

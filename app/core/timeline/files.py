@@ -49,6 +49,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("first_offset", pa.int64()),
         pa.field("last_offset", pa.int64()),
         pa.field("watermark", _MOMENT),
+        pa.field("metadata", pa.string()),
         pa.field("error", pa.string()),
     ]
 )
@@ -114,13 +115,14 @@ def _row(record: InstantRecord) -> dict[str, Any]:
         "action": record.action.value,
         "state": record.state.value,
         "parameters": msgspec.json.encode(record.parameters).decode(),
+        "metadata": msgspec.json.encode(record.metadata).decode() if record.metadata else None,
         "rows": msgspec.structs.asdict(record.rows),
         "error": None if record.error is None else msgspec.json.encode(record.error).decode(),
     }
 
 
 def _record(row: dict[str, Any]) -> InstantRecord:
-    # Earlier releases stored no watermark.
+    # Earlier releases stored no watermark, and no metadata.
     names = ("requested_at", "started_at", "completed_at", "watermark")
     moments = {name: _utc(row.get(name)) for name in names}
     return InstantRecord(
@@ -130,6 +132,7 @@ def _record(row: dict[str, Any]) -> InstantRecord:
             "action": Action(row["action"]),
             "state": InstantState(row["state"]),
             "parameters": msgspec.json.decode(row["parameters"]),
+            "metadata": msgspec.json.decode(row.get("metadata") or "{}"),
             "rows": RowCounts(**row["rows"]),
             "error": None if row["error"] is None else msgspec.json.decode(row["error"], type=Fault),
         }

@@ -62,6 +62,8 @@ class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The offset of the last change of its version; null for none."""
     watermark: datetime | None = None
     """The watermark after its commit; null for none."""
+    metadata: Annotated[dict[str, str], msgspec.Meta(examples=[{"run": "nightly-7"}])] = {}
+    """Of a write, the metadata of its commit; `{}` for none."""
 
 
 class InstantRecord(InstantEntry, frozen=True, kw_only=True):

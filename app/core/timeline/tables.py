@@ -54,6 +54,9 @@ commits: Final = Table(
     json_column("counts", RowCounts),
     # The watermark after the commit.
     timestamp_column("watermark", nullable=True),
+    # That of its writes which have some, in the order of their acceptance, and its size as JSON.
+    json_column("metadata", tuple[dict[str, str], ...], nullable=True),
+    Column("metadata_bytes", Integer, nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "version"),
     CheckConstraint("version > 0", name="version"),
     CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),

@@ -17,13 +17,17 @@ from app.kernel.format.quarantine import QuarantineFile
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a commit for one of its jobs. `quarantine_files`: its bad records. `result`: that of the job."""
+    """The outcome of a commit for one of its jobs. `quarantine_files`: its bad records. `result`: that of the job.
+
+    `metadata`: that of the write, if it has some.
+    """
 
     claim: Claim
     instant_id: str
     counts: RowCounts
     quarantine_files: tuple[QuarantineFile, ...] = ()
     result: dict[str, Any] | None = None
+    metadata: dict[str, str] | None = None
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 from app.core.jobs.kinds.read import ReadResult, ReadSchema, ReadSummary
 from app.core.jobs.values import Job
 from app.features.reads.scans import PartFormat, PlannedPart, PlannedScan, link_options
+from app.kernel.format.commit_metadata import CommitMetadata
 from app.kernel.format.result_file import RunFile
 
 
@@ -25,6 +26,10 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition
     """The version after which the rows changed; null if the read was not incremental."""
     schema: ReadSchema
     """The columns."""
+    commits: tuple[CommitMetadata, ...] | msgspec.UnsetType = msgspec.UNSET
+    """As in the result of the job."""
+    commits_truncated: bool | msgspec.UnsetType = msgspec.UNSET
+    """As in the result of the job."""
 
 
 class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):

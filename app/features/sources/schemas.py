@@ -41,6 +41,7 @@ _DEFAULT: Final = RoundLimits()
 
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$", examples=["orders_in"])]
 _Kind = Annotated[str, msgspec.Meta(examples=["files"])]
+_Metadata = Annotated[dict[str, str], msgspec.Meta(examples=[{"from": "orders_in"}])]
 _Config = Annotated[dict[str, Any], msgspec.Meta(examples=[_CONFIG])]
 
 
@@ -79,6 +80,8 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
     """
+    metadata: _Metadata = {}
+    """The metadata of the commit of each round: texts by key, as of a write."""
     max_rows: RoundRows = _DEFAULT.rows
     """The most rows of a round, where the kind can count them before it reads."""
     max_bytes: RoundBytes = _DEFAULT.bytes
@@ -146,6 +149,8 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The query that makes the rows; null to write what is read."""
     partition_done: bool
     """Whether partitions are marked as done once it has read everything."""
+    metadata: _Metadata
+    """The metadata of the commit of each round; `{}` for none."""
     max_rows: int
     """The most rows of a round."""
     max_bytes: int
@@ -211,6 +216,7 @@ def source_definition(new: CreateSource) -> SourceDefinition:
         ends_partitions_since=0 if new.partition_done else None,
         transform=new.transform,
         order=new.order,
+        metadata=new.metadata or msgspec.UNSET,
     )
 
 
@@ -243,6 +249,7 @@ def source_response(source: DataSource) -> SourceResponse:
         filter_duplicates=definition.filter_duplicates,
         transform=definition.transform,
         partition_done=definition.ends_partitions_since is not None,
+        metadata=definition.metadata or {},
         max_rows=definition.limits.rows,
         max_bytes=definition.limits.bytes,
         max_items=definition.limits.items,

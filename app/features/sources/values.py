@@ -84,7 +84,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
     `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
     version are done; None ends none. `transform`: None to write what is read. `order`: that of changes, unset for the
-    default of the kind.
+    default of the kind. `metadata`: that of its writes, unset for none.
     """
 
     dataset: str
@@ -101,6 +101,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ends_partitions_since: int | None = None
     transform: SourceTransform | None = None
     order: ChangeOrder | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
     def operation_on(self, dataset: DatasetDefinition) -> Operation:
         """The operation of its writes."""
@@ -112,7 +113,10 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def options(self) -> WriteOptions:
         """The options of its writes."""
         return WriteOptions(
-            on_error=self.on_error, merge_schema=self.merge_schema, drop_duplicates=self.filter_duplicates
+            on_error=self.on_error,
+            merge_schema=self.merge_schema,
+            drop_duplicates=self.filter_duplicates,
+            metadata=self.metadata or None,
         )
 
 

@@ -293,6 +293,7 @@ class Merged(_Input, frozen=True, kw_only=True):
             counts=replace(counts, quarantined=sum(file.row_count for file in quarantine_files)),
             quarantine_files=quarantine_files,
             result=self._result(number, staged_input),
+            metadata=staged_input.job.write.options.metadata,
         )
 
     def _result(self, number: int, staged_input: StagedInput) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Final
@@ -21,10 +22,11 @@ from app.kernel.commit.write_options import (
     SaveMode,
     WriteOptions,
 )
+from app.kernel.format.commit_metadata import METADATA_KEY
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
-from app.kernel.format.member_errors import EXPECTED
+from app.kernel.format.member_errors import EXPECTED, escaped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 
@@ -73,6 +75,16 @@ def upload_link_response(link: UploadLink) -> UploadLinkResponse:
         id=link.upload.id, method="PUT", url=link.url, headers=link.headers, expires_at=link.expires_at
     )
 
+
+_METADATA_EXAMPLE: Final = {"run": "nightly-7"}
+_MetadataText = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=rf"^{METADATA_KEY}:",
+        examples=["run:nightly-7"],
+        extra_json_schema={EXPECTED: "a key and a value in the form `key:value`"},
+    ),
+]
 
 _ROWS = msgspec.Meta(
     extra_json_schema={
@@ -157,6 +169,10 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
     partition_done: bool = False
     """Whether the partitions that the write changes are marked as done in its commit."""
+    metadata: Annotated[dict[str, str], msgspec.Meta(examples=[_METADATA_EXAMPLE])] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    """The metadata of its commit: texts by key, which its job, the timeline and the feed show."""
 
     def options(self) -> WriteOptions:
         """The options that the request sets. It has no member for `accept_late`, which is of redrives."""
@@ -282,6 +298,8 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
     partition_done: bool | None = None
     """Whether the partitions that the write changes are marked as done in its commit."""
+    metadata: list[_MetadataText] | None = None
+    """The metadata of its commit, in the form `key:value`; repeated for several keys."""
     create: bool | None = None
     """Whether the dataset is registered, if there is none of the name in the path, with the columns of the rows."""
     record_key: list[str] | None = None
@@ -306,11 +324,27 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def options(self) -> WriteOptions:
-        """The options as a JSON body would set them."""
+        """The options as a JSON body would set them. Raises InvalidRequest for a key of metadata that is repeated."""
         overwrite = None
         if self.overwrite_scope is not None or self.overwrite_where is not None:
             scope = self.overwrite_scope or OverwriteScope.TABLE
             overwrite = Overwrite(scope=scope, where=self.overwrite_where)
         names = set(self.__struct_fields__) & set(WriteOptions.__struct_fields__)
         members = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.metadata is not None:
+            members["metadata"] = _metadata(self.metadata)
         return WriteOptions(**members, overwrite=overwrite)
+
+
+def _metadata(texts: Sequence[str]) -> dict[str, str]:
+    """Raises InvalidRequest."""
+    metadata: dict[str, str] = {}
+    for text in texts:
+        key, _, value = text.partition(":")
+        if key in metadata:
+            what = "expected each key once"
+            raise InvalidRequest(
+                f"metadata: {what}", [FieldError(pointer=f"/metadata/{escaped(key)}", detail=what)]
+            )
+        metadata[key] = value
+    return metadata

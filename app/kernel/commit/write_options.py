@@ -56,6 +56,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
     `partition_done`: the partitions that the write changes are done with it. `accept_late`: late rows are written,
     whatever the watermark of the dataset says. `order`: that of a changelog; None for arrival.
+    `metadata`: texts that are shown with its commit.
     """
 
     mode: SaveMode = SaveMode.APPEND
@@ -73,6 +74,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     partition_done: bool = False
     accept_late: bool = False
     order: ChangeOrder | None = None
+    metadata: dict[str, str] | None = None
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()

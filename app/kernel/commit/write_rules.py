@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from app.kernel.commit.write_options import ChangeOrder, OnError, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.format.commit_metadata import metadata_faults
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.operation import Operation, check_operation
@@ -210,6 +211,11 @@ def partition_done_faults(dataset: DatasetDefinition) -> Iterator[_Fault]:
         yield "/partition_done", "under bucket mode postpone rows are visible only after a compaction"
 
 
+def _metadata_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
+    for pointer, detail in metadata_faults(options.metadata or {}):
+        yield f"/metadata{pointer}", detail
+
+
 _RULES: Final[tuple[_Rule, ...]] = (
     _postponed_rule,
     _mode_rule,
@@ -224,4 +230,5 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _expected_version_rule,
     _batch_rule,
     _partition_done_rule,
+    _metadata_rule,
 )

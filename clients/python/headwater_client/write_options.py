@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     `order`: whether changes are applied as they arrive, or compared by the ordering field. `expected_version`: the
     write fails unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch
     of a stream commits once. `partition_done`: the partitions that the write changes are marked as done with it.
+    `metadata`: texts by key, which the job, the timeline and the feed show with the commit.
     `create`: the dataset is registered if there is none of the name, with the columns of the rows.
     """
 
@@ -34,6 +36,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     writer_id: str | None = None
     batch_id: int | None = None
     partition_done: bool = False
+    metadata: Mapping[str, str] | None = None
     create: CreateWithRows | None = None
 
     def members(self) -> dict[str, Any]:
@@ -52,6 +55,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
                     "rows that are sent raw have their own columns: register the dataset for others"
                 )
             members |= {"create": True, **_given(members.pop("create"))}
+        if self.metadata is not None:
+            members["metadata"] = [f"{key}:{value}" for key, value in self.metadata.items()]
         return {name: _text(value) for name, value in members.items()}
 
 

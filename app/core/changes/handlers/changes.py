@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from litestar import get
 from litestar.response import Stream
+from msgspec.structs import replace
 
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
@@ -20,7 +21,7 @@ from app.core.changes.handlers.live_feed import LiveFeed
 from app.core.changes.handlers.shared_pages import Encode, EncodedPage, SharedPages
 from app.core.changes.position_parameters import position_text
 from app.core.changes.positions import FeedPosition
-from app.core.changes.schemas import ChangesPage
+from app.core.changes.schemas import ChangesPage, commits_json
 from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
@@ -100,7 +101,8 @@ async def read_changes(
     of changes, so with a filter it may be empty though changes are `pending`.
     """
     dataset, start = await feed_position(options, path_dataset, feed_starts, threads)
-    query = feed_query(options, options.limit, access)
+    # The metadata of a commit may describe rows that a reader of some of them may not see.
+    query = replace(feed_query(options, options.limit, access), commits=not access.restricted)
     if options.feed is Feed.LONGPOLL:
         live = LiveFeed(
             pages=pages, head_polls=head_polls, subscriptions=subscriptions, credential=credential
@@ -162,6 +164,8 @@ def _with_position(page: EncodedPage) -> tuple[bytes, ...]:
         f'"next_since":{next_since},"pending":{page.pending},"earliest":{page.earliest},'
         f'"schema_id":{page.schema_id}'
     )
+    if page.commits:
+        position += f',"commits":{page.commits}'
     if page.watermark is not None:
         position += f',"watermark":"{watermark_text(page.watermark)}"'
     return b'{"changes":', page.content, b",%b}\n" % position.encode()
@@ -183,7 +187,12 @@ def _as_ndjson(page: ChangePage) -> bytes:
 
 def _as_arrow(page: ChangePage) -> bytes:
     # One record batch, from however many files the changes were read.
-    return arrow_stream(flat(page.events.table, page.form, page.vocabulary).combine_chunks())
+    table = flat(page.events.table, page.form, page.vocabulary).combine_chunks()
+    if page.commits:
+        table = table.replace_schema_metadata(
+            {**(table.schema.metadata or {}), "commits": commits_json(page)}
+        )
+    return arrow_stream(table)
 
 
 _ENCODERS: Final[dict[str, Encode]] = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

@@ -14,6 +14,7 @@ import msgspec
 
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import FeedPosition, SnapshotPosition
+from app.core.changes.schemas import commits_json
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
 from app.http.limits.threads import Threads
@@ -45,6 +46,8 @@ class EncodedPage:
     schema_id: int
     complete: bool
     watermark: datetime | None = None
+    commits: str = ""
+    """Those of its changes that have metadata, as JSON; empty if there are none."""
 
     @property
     def settled(self) -> bool:
@@ -137,7 +140,7 @@ class SharedPages:
 
     def _keep(self, key: _Key, page: EncodedPage, seconds: float) -> None:
         # A filter may be longer than the page.
-        size_bytes = len(page.content) + len(msgspec.msgpack.encode(key[4])) + _PAGE_BYTES
+        size_bytes = len(page.content) + len(page.commits) + len(msgspec.msgpack.encode(key[4])) + _PAGE_BYTES
         loop = asyncio.get_running_loop()
         expiry = loop.call_later(seconds, self._cache.take, key)
         self._cache.put(key, _Kept(page=page, since=loop.time(), expiry=expiry), size_bytes)
@@ -173,4 +176,5 @@ def _encoded(
         schema_id=page.schema_id,
         complete=page.complete,
         watermark=page.watermark,
+        commits=commits_json(page),
     )

@@ -21,6 +21,7 @@ from app.core.timeline.errors import OffsetExpired
 from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.change_positions import (
     changes_since,
+    count_since,
     end_of,
     offset_at,
     op_is,
@@ -30,6 +31,7 @@ from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.kernel.changelog.delivery_forms import in_form
+from app.kernel.format.commit_metadata import CommitMetadata
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import with_later_types
 from app.kernel.format.errors import FieldError, InvalidRequest
@@ -50,6 +52,8 @@ _STEP_SEGMENTS: Final = 256
 _SEGMENTS_MAX: Final = 1_024
 # The most files that a page opens. A page of smaller files ends there.
 PAGE_FILES_MAX: Final = 512
+# The most metadata of commits on a page, in bytes of JSON. A page of commits with more ends there.
+METADATA_PAGE_BYTES_MAX: Final = 1024 * 1024
 # The number of scanned changes that a file counts as if its partition is not selected.
 _SKIPPED_FILE: Final = 64
 
@@ -57,11 +61,13 @@ _SKIPPED_FILE: Final = 64
 class FeedQuery(DeliveryFormat, frozen=True, kw_only=True):
     """What a reader requests of a feed, the same for every page.
 
-    `limit`: the most changes on a page. `until`: the position to stop before; None for the head.
+    `limit`: the most changes on a page. `until`: the position to stop before; None for the head. `commits`: whether
+    pages list the commits of their changes that have metadata.
     """
 
     limit: int
     until: int | None = None
+    commits: bool = False
 
     def __post_init__(self) -> None:
         if self.limit < 1 or (self.until is not None and self.until < 0):
@@ -84,8 +90,9 @@ class ReadChanges:
         the two ends the page before both. A `since` between the two starts with the +C alone. In forms where the two
         are one event, that event has the offset of the +C, so it is returned with both rows.
 
-        A page also ends before `bytes_max` bytes, after `PAGE_FILES_MAX` files, and after `SCANNED_CHANGES_MAX` scanned
-        changes, however few of them are selected. It may then be empty although changes follow.
+        A page also ends before `bytes_max` bytes, before it lists `METADATA_PAGE_BYTES_MAX` bytes of metadata, after
+        `PAGE_FILES_MAX` files, and after `SCANNED_CHANGES_MAX` scanned changes, however few of them are selected. It
+        may then be empty although changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
         requested schema cannot represent), CorruptFile, NotFound, MaskedColumn, GrantNotApplicable, RestrictedGrant.
@@ -117,6 +124,7 @@ class ReadChanges:
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
         selection = self.selection(dataset, query, segments)
         page = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
+        page, commits = self._with_commits(dataset, page, start) if query.commits else (page, ())
         return ChangePage(
             events=in_form(page.changes, query.form, dataset.definition.name),
             schema_id=selection.schema.id,
@@ -127,7 +135,24 @@ class ReadChanges:
             complete=query.until is not None and page.position + page.splits_end >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
             watermark=self._watermark(dataset, page.position),
+            commits=commits,
         )
+
+    def _with_commits(
+        self, dataset: Dataset, page: _PageChanges, start: int
+    ) -> tuple[_PageChanges, tuple[CommitMetadata, ...]]:
+        """The page from `start` on, and the commits of its changes that have metadata. It is shorter if there is too
+        much of it.
+        """
+        if page.position == start:
+            return page, ()
+        listed = self.index.commits_of_changes(
+            dataset.tenant_id, dataset.id, start, page.position, bytes_max=METADATA_PAGE_BYTES_MAX
+        )
+        if listed.end is None:
+            return page, listed.commits
+        count = page.changes.num_rows - count_since(page.changes, listed.end)
+        return _PageChanges(changes=page.changes.slice(0, count), position=listed.end), listed.commits
 
     def _watermark(self, dataset: Dataset, position: int) -> datetime | None:
         if dataset.watermark is None:

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from app.core.jobs.kinds.kind import JobDeclaration, JobKind, TaskRequest
+from app.kernel.format.commit_metadata import CommitMetadata
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
@@ -89,6 +90,12 @@ class ReadSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The size of all files."""
     schema: ReadSchema
     """The columns."""
+    commits: tuple[CommitMetadata, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Of an incremental read: the commits of its range whose writes have metadata, the first of them that have 16 KiB;
+    absent if there are none, and for a credential that sees a part of the dataset.
+    """
+    commits_truncated: bool | msgspec.UnsetType = msgspec.UNSET
+    """True if further commits of the range have metadata; absent otherwise."""
 
 
 class ReadResult(ReadSummary, frozen=True, kw_only=True, forbid_unknown_fields=True):

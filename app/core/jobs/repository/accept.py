@@ -131,6 +131,7 @@ def insert_jobs(
             "job_id": each.id,
             "requested_at": jobs_by_id[each.id].created_at,
             "counts": RowCounts(),
+            "metadata": each.write.options.metadata or None if _is_write(each) else None,
         }
         for each in new
         if (action := instant_action(each.request)) is not None

@@ -25,6 +25,7 @@ _OWN_COMMIT: Final = and_(
 )
 _OF_INSTANT: Final = (
     "id", "action", "operation", "state", "job_id", "version", "requested_at", "completed_at", "counts",
+    "metadata",
 )  # fmt: skip
 _OF_COMMIT: Final = (
     "schema_id", "files_added", "files_removed", "bytes_added", "bytes_removed", "first_offset", "next_offset",
@@ -101,6 +102,7 @@ def _record(row: Any) -> InstantRecord:
     values |= {
         "action": Action(row.action),
         "state": InstantState(row.state),
+        "metadata": row.metadata or {},
         "parameters": {} if request is None else parameters_of(request),
         "writer_id": request.options.writer_id if writes else None,
         "batch_id": request.options.batch_id if writes else None,

@@ -49,6 +49,7 @@ from app.infra.db.any_of import any_of
 from app.kernel.changelog.corrections import resolved_bound
 from app.kernel.commit.commit_message import CommitMessage, changelog_of, removed_of
 from app.kernel.commit.conflict import Conflicted, check_conflicts, check_version
+from app.kernel.format.commit_metadata import metadata_bytes
 from app.kernel.format.file_group import ChangelogFile, DataFile, StoredFile, partition_of, shared_changes
 from app.kernel.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 
@@ -65,7 +66,7 @@ _MOVED: Final = MOVE_HEAD.cte("moved")
 _OF_COMMIT: Final = (
     "dataset_id", "version", "action", "instant_id", "first_offset", "next_offset", "schema_id",
     "files_added", "files_removed", "bytes_added", "bytes_removed", "counts",
-    "watermark",
+    "watermark", "metadata", "metadata_bytes",
 )  # fmt: skip
 _COMMIT: Final = (
     insert(commits)
@@ -277,6 +278,7 @@ def _move_head(
     """Moves the head and inserts the commit; returns its time, which is later than those of all earlier commits."""
     additions = [file for message in commit.messages for file in message.added]
     definition = commit.definition
+    metadata = [outcome.metadata for outcome in commit.outcomes if outcome.metadata]
     values = {
         "dataset_id": commit.dataset_id,
         "version": publication.version,
@@ -291,6 +293,8 @@ def _move_head(
         "bytes_removed": removed_bytes,
         "counts": sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
         "watermark": watermark,
+        "metadata": metadata or None,
+        "metadata_bytes": metadata_bytes(metadata) if metadata else None,
     }
     head_values = moved_head(commit.dataset_id, publication.version, publication.next_offset, watermark)
     committed_at: datetime = connection.execute(

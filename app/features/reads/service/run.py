@@ -61,6 +61,8 @@ from app.kernel.sql.read_order import cut_ranges
 _RANGE_BYTES: Final = 64 * 1024 * 1024
 # With a limit, tasks are started in waves, each this many times as large as the one before.
 _WAVE: Final = 4
+# The metadata of commits is a part of the job, which every request for it returns.
+_METADATA_BYTES_MAX: Final = 16 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,10 +102,23 @@ class RunReads:
         read = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
-            result=READ.stored(self._result(task, spec, files)),
+            result=READ.stored(self._with_commits(dataset, task, self._result(task, spec, files))),
             files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
         self.results.finish(job.tenant_id, read)
+
+    def _with_commits(self, dataset: Dataset, task: ReadTask, result: ReadResult) -> ReadResult:
+        """The result of an incremental read with the metadata of its commits."""
+        # It may be about rows that a reader of some of them may not see.
+        if task.begin is None or task.access.restricted:
+            return result
+        listed = self.index.commits_of_versions(
+            dataset.tenant_id, dataset.id, task.begin, task.version, bytes_max=_METADATA_BYTES_MAX
+        )
+        if not listed.commits:
+            return result
+        truncated = msgspec.UNSET if listed.end is None else True
+        return msgspec.structs.replace(result, commits=listed.commits, commits_truncated=truncated)
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
         if version == dataset.version or dataset.definition.schema.id == 1:

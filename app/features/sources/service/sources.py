@@ -33,6 +33,7 @@ from app.features.sources.values import (
 from app.infra.files.folders.admitted import roots_of_tenant
 from app.infra.identifiers import new_id
 from app.kernel.commit.write_rules import brings_rows, check_options, partition_done_faults
+from app.kernel.format.commit_metadata import metadata_faults
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import schema_of
 from app.kernel.format.operation import Operation
@@ -71,6 +72,8 @@ class ManageSources:
             raise refused_source(
                 "/order", "only changes have an order; leave it out, or use operation changelog"
             )
+        for pointer, detail in metadata_faults(definition.options.metadata or {}):
+            raise refused_source(f"/metadata{pointer}", detail)
         kind = self.kinds.get(definition.kind)
         if kind is None:
             kinds = ", ".join(sorted(self.kinds))

@@ -172,11 +172,12 @@ class WriteCalls(JobCalls):
         where: str,
         *,
         expected_version: int | None = None,
+        metadata: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
         """Deletes the rows that a filter selects, such as `price > 10 AND day < DATE '2026-01-01'`."""
-        options = WriteOptions(expected_version=expected_version)
+        options = WriteOptions(expected_version=expected_version, metadata=metadata)
         envelope = {"operation": "delete", "where": where} | options.members()
         return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 
@@ -186,11 +187,12 @@ class WriteCalls(JobCalls):
         globs: Sequence[str],
         *,
         expected_version: int | None = None,
+        metadata: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
         """Deletes the partitions whose paths match one of `globs`, such as `day=2026-11-*`."""
-        options = WriteOptions(expected_version=expected_version)
+        options = WriteOptions(expected_version=expected_version, metadata=metadata)
         envelope = {"operation": "delete_partition", "partitions": list(globs)} | options.members()
         return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 

@@ -9,6 +9,7 @@ from headwater_client.models.changes import (
     Change,
     ChangeForm,
     ChangesPage,
+    Commit,
     Correction,
     CorrectionsPage,
     NextPosition,
@@ -128,6 +129,7 @@ from headwater_client.models.partitions import (
 )
 from headwater_client.models.quarantine import FieldError, QuarantinedRecord, QuarantinePage
 from headwater_client.models.reads import (
+    CommitMetadata,
     FileFormat,
     FoundRow,
     Lookup,
@@ -260,6 +262,8 @@ __all__ = [
     "ColumnStatistics",
     "ColumnSummary",
     "Columns",
+    "Commit",
+    "CommitMetadata",
     "CompactionPolicy",
     "Consumer",
     "ConsumerLinks",

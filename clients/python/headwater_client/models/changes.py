@@ -49,6 +49,21 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """The schema of the rows."""
     watermark: datetime | None = None
     """The watermark of the changes before `next_since`; absent where the feed has none."""
+    commits: tuple[Commit, ...] | None = None
+    """The commits of the changes up to `next_since` whose writes have metadata; absent if there are none, and for a
+    credential that sees a part of the dataset.
+    """
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit whose writes have metadata."""
+
+    version: int
+    """The version that it made."""
+    committed_at: datetime
+    """When that was."""
+    metadata: tuple[dict[str, str], ...]
+    """The metadata of each of its writes that has some, in the order of their acceptance."""
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):

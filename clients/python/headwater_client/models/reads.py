@@ -22,6 +22,17 @@ ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
 """What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
 
 
+class CommitMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit whose writes have metadata."""
+
+    version: int
+    """The version that it made."""
+    committed_at: datetime
+    """When that was."""
+    metadata: tuple[dict[str, str], ...]
+    """The metadata of each of its writes that has some, in the order of their acceptance."""
+
+
 class FoundRow(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a key. Without a row, which only a history may be, its members are null."""
 
@@ -80,6 +91,12 @@ class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="dispositio
     """The size of all files."""
     schema: ReadSchema
     """The columns."""
+    commits: tuple[CommitMetadata, ...] | None = None
+    """Of an incremental read: the commits of its range whose writes have metadata, the first of them that have 16 KiB;
+    absent if there are none, and for a credential that sees a part of the dataset.
+    """
+    commits_truncated: bool | None = None
+    """True if further commits of the range have metadata; absent otherwise."""
     files: tuple[ResultFile, ...]
     """The files."""
 
@@ -104,6 +121,10 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition
     """The version after which the rows changed; null if the read was not incremental."""
     schema: ReadSchema
     """The columns."""
+    commits: tuple[CommitMetadata, ...] | None = None
+    """As in the result of the job."""
+    commits_truncated: bool | None = None
+    """As in the result of the job."""
 
 
 class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):

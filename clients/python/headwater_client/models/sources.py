@@ -49,6 +49,8 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
     """
+    metadata: dict[str, str] = {}
+    """The metadata of the commit of each round: texts by key, as of a write."""
     max_rows: int = 1000000
     """The most rows of a round, where the kind can count them before it reads."""
     max_bytes: int = 268435456
@@ -120,6 +122,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The query that makes the rows; null to write what is read."""
     partition_done: bool
     """Whether partitions are marked as done once it has read everything."""
+    metadata: dict[str, str]
+    """The metadata of the commit of each round; `{}` for none."""
     max_rows: int
     """The most rows of a round."""
     max_bytes: int

@@ -61,6 +61,8 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True):
     """The offset of the last change of its version; null for none."""
     watermark: datetime | None
     """The watermark after its commit; null for none."""
+    metadata: dict[str, str]
+    """Of a write, the metadata of its commit; `{}` for none."""
     error: dict[str, Any] | None
     """Why it failed; null unless it did."""
 

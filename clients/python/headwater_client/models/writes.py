@@ -148,6 +148,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is in its life."""
     operation: str | None
     """The operation of a write; null for other kinds."""
+    metadata: dict[str, str]
+    """Of a write, the metadata of its commit; `{}` for none."""
     progress: Progress
     """How far it is."""
     attempts: int

@@ -97,6 +97,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     `upsert`, or `insert` where the dataset has no key. `save_mode`: `ignore` or `error_if_exists`, which Spark's own
     `mode` does not offer for data sources of its kind. `overwrite_scope`, `overwrite_where`: what mode `overwrite`
     replaces. `writer_id`: the stream that batches are numbered in, by default the id of the streaming query.
+    `metadata`: that of the commit, as a JSON object of texts.
     `create`: registers the dataset if it is missing, with `record_key`, `ordering_field` and `partition_by`.
     """
 
@@ -112,6 +113,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     order: Literal["arrival", "ordering_field"] | None = None
     expected_version: int | None = None
     writer_id: str | None = None
+    metadata: dict[str, str] | None = None
     create: bool = False
     record_key: tuple[str, ...] = ()
     ordering_field: str | None = None
@@ -140,6 +142,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             combine=self.combine,
             order=self.order,
             expected_version=self.expected_version,
+            metadata=self.metadata,
         )
 
 
@@ -186,7 +189,16 @@ def _value(name: str, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if name.endswith("_time") or name == "as_of":
         return _time(name, text)
-    return text
+    return _object(name, text) if name == "metadata" else text
+
+
+def _object(name: str, text: str) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.MsgspecError:
+        raise InvalidOption(
+            f'option {name}: expected a JSON object of texts such as {{"run": "nightly-7"}}, not {text!r}'
+        ) from None
 
 
 def _time(name: str, text: str) -> datetime:

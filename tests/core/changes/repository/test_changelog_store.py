@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
@@ -13,6 +14,7 @@ from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import FeedBounds, FromTime, FromVersion
 from app.core.changes.repository import _OF_OFFSETS
 from app.core.jobs.values import Job
+from app.core.timeline.repository.commit_metadata import OF_OFFSETS, OF_VERSIONS
 from app.infra.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.postgres import TestServer
@@ -108,6 +110,34 @@ def test_page_of_a_long_feed_reads_its_own_segments_only(
         # The first of them is also what shows where they begin.
         assert rows_read(plan, "changelog_files") <= 12, plan
         assert rows_read(plan, "commits") <= 10, plan
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+def test_listing_commits_with_metadata_reads_those_of_its_part_only(
+    postgres: TestServer,
+    database_url: str,
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+    analysed: bool,
+) -> None:
+    """Also before the table has statistics."""
+    commit = commit_of([running()], [message(0, changes=1)])
+    outcomes = (structs.replace(commit.outcomes[0], metadata={"run": "7"}),)
+    stores.timeline.publish_one(tenant_id, structs.replace(commit, outcomes=outcomes))
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as administration:
+        administration.execute(_COMMITS, [dataset.id])
+        if analysed:
+            administration.execute("ANALYZE commits")
+    for listing in (OF_OFFSETS, OF_VERSIONS):
+        for since in (0, 2_500, 4_980):
+            query = listing.params(dataset=dataset.id, since=since, until=since + 10, bytes_max=2**20)
+            with stores.database.tenant(tenant_id) as connection:
+                plan = plan_of(connection, query)
+            assert plan["Actual Rows"] == 10
+            # Each is read for its size and for its metadata, and the last for where the part ends.
+            assert rows_read(plan, "commits") <= 21, plan
 
 
 def test_a_version_starts_at_its_first_change(stores: Stores, tenant_id: str, feed: Dataset) -> None:

@@ -64,6 +64,7 @@ def add(
                 {
                     "dataset_id": dataset.id, "id": each, "action": Action.COMMIT.value, "operation": "upsert",
                     "state": InstantState.COMPLETED.value, "counts": RowCounts(inserted=number),
+                    "metadata": None,
                 }
                 | dict(more.get(number, {}))
                 for number, each in enumerate(ids)
@@ -118,7 +119,7 @@ def in_catalogue(stores: Stores, dataset: Dataset) -> list[str]:
 def test_timeline_is_equal_however_much_is_archived(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive
 ) -> None:
-    add(stores, dataset, 40)
+    add(stores, dataset, 40, {3: {"metadata": {"run": "7"}}})
     whole = stores.timeline.instants(dataset.tenant_id, dataset.id, page_size=99, page_token=None).items
     assert len(whole) == 41
     for keep, limit in ((30, 100), (25, 2), (10, 9), (2, 5)):
@@ -126,6 +127,7 @@ def test_timeline_is_equal_however_much_is_archived(
         for page_size in (3, 7, 40, 41):
             assert walk(reading, dataset, page_size) == whole, (keep, page_size)
     assert len(in_catalogue(stores, dataset)) == 14
+    assert [entry.metadata for entry in whole if entry.metadata] == [{"run": "7"}]
     # One with everything that an entry may have is among them.
     assert whole[0].job_id is not None
 

@@ -67,6 +67,23 @@ def test_round_without_input_succeeds_without_a_version(incoming: Incoming, orde
     assert incoming.client.get(orders).json()["version"] == 0
 
 
+def test_commits_of_rounds_have_the_metadata_of_the_source(incoming: Incoming, orders: str) -> None:
+    metadata = {"from": "in"}
+    path = incoming.register(metadata=metadata)
+    assert incoming.client.get(path).json()["metadata"] == metadata
+    incoming.put("1.ndjson", {"id": 1, "note": "a"})
+    incoming.run(path)
+    [commit] = incoming.client.get(f"{orders}/changes").json()["commits"]
+    assert (commit["version"], commit["metadata"]) == (1, [metadata])
+
+
+@pytest.mark.parametrize("more", [{}, {"dataset": "new", "create": {}}])
+def test_metadata_of_sources_is_bounded(incoming: Incoming, orders: str, more: dict[str, Any]) -> None:
+    source = incoming.source(metadata={"a b": "1"}, **more)
+    [error] = problem(incoming.client.post("/sources", json=source), 422, "invalid-source")["errors"]
+    assert error["pointer"] == "/metadata/a b"
+
+
 def test_source_without_news_makes_no_job(incoming: Incoming, orders: str) -> None:
     path = incoming.register(mode="continuous", interval_seconds=0.1)
     for _ in range(3):
