@@ -65,6 +65,13 @@ class VersionReader(Protocol):
         """When these versions were committed; those that there are not are left out."""
         ...
 
+    def next_commit_time(self, tenant_id: str, dataset_id: str) -> datetime:
+        """The least time that a commit of the dataset can have from now on, by the clock of the database.
+
+        Raises NotFound (dataset gone).
+        """
+        ...
+
 
 class VersionGroups(Protocol):
     """The file groups of a version, in the order of their names: those that have files of some kinds."""

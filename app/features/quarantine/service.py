@@ -245,6 +245,7 @@ def redriven_write(
         on_error=OnError.QUARANTINE,
         merge_schema=original.options.merge_schema,
         explicit_cast=original.options.explicit_cast,
+        tombstone=original.options.tombstone,
         accept_late=accept_late,
     )
     if original.operation.replaces:

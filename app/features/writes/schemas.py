@@ -161,6 +161,8 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
     ordering field.
     """
+    tombstone: bool = True
+    """Operation delete, by key: whether tombstones of the keys are left; only with `deletes` of the dataset."""
     expected_version: int | msgspec.UnsetType = msgspec.UNSET
     """The write fails unless the dataset is at this version."""
     writer_id: str | msgspec.UnsetType = msgspec.UNSET
@@ -290,6 +292,8 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
     ordering field.
     """
+    tombstone: bool | None = None
+    """Operation delete, by key: whether tombstones of the keys are left; only with `deletes` of the dataset."""
     expected_version: int | None = None
     """The write fails unless the dataset is at this version."""
     writer_id: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -52,7 +53,8 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     `changelog`: in feed order. Files of `added` may be among them, with rows that are all new; then all are. Other
     messages of the commit may have the same file; then it is the only one. `first_change`: the row in it at which the
-    changes of this file group begin. `lateness`: of the rows, where the dataset has a watermark.
+    changes of this file group begin. `lateness`: of the rows, where the dataset has a watermark. `valid_until`: the
+    latest time of a commit with this result, since a tombstone that rows were compared with ends then; None for any.
     """
 
     file_group: str
@@ -65,6 +67,7 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     conflicts: tuple[KeyConflict, ...] = ()
     quarantined: dict[int, tuple[QuarantineFile, ...]] = {}
     lateness: Lateness | None = None
+    valid_until: datetime | None = None
 
 
 def changelog_of(messages: Iterable[CommitMessage]) -> list[ChangelogFile]:

@@ -6,6 +6,7 @@ The rules make the history serializable in the order of versions: everything tha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -38,7 +39,8 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
 class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
     """These file groups changed since they were read; `winner` is the latest instant that changed one.
 
-    All other file groups are unchanged up to `head_version`. Only the named groups need a new plan, unless the commit
+    So is a file group in which rows were compared with a tombstone that has ended since. All other file groups are
+    unchanged up to `head_version`. Only the named groups need a new plan, unless the commit
     has a scope, which must then be read again as a whole. `dataset_id`: among commits published together, the dataset
     of this commit.
     """
@@ -114,6 +116,17 @@ def _owners(messages: Iterable[CommitMessage]) -> _Owners:
             case Reads.FILES:
                 files |= dict.fromkeys(message.removed, message.file_group)
     return _Owners(groups=frozenset(groups), files=files, buckets=buckets)
+
+
+def expired_groups(messages: Iterable[CommitMessage], committed_at: datetime) -> tuple[str, ...]:
+    """The file groups whose rows were compared with tombstones that have ended at the time of the commit."""
+    return tuple(
+        sorted(
+            message.file_group
+            for message in messages
+            if message.valid_until is not None and message.valid_until < committed_at
+        )
+    )
 
 
 def _within(change: CommittedChange, scope: WriteScope | None) -> bool:

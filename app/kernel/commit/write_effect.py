@@ -1,9 +1,14 @@
-"""The effect of a write on a key, as far as it is known before the write runs."""
+"""The effect of a write on a key, as far as it is known before the write runs, and what its deletes leave."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.commit.write_rules import applies_by_arrival
+from app.kernel.format.dataset import DatasetDefinition, has_tombstones
+from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op
 
@@ -36,3 +41,27 @@ def effect_of(
     if drop_duplicates:
         return WriteEffect.DROP
     return WriteEffect.QUARANTINE if quarantine else WriteEffect.REFUSE
+
+
+def keep_seconds(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> int:
+    """How long the tombstones of a write last, in seconds; 0 for one that leaves none.
+
+    Rows that are removed because a write lacks them, by a condition, or in the order of arrival leave none.
+    """
+    match operation:
+        case Operation.DELETE:
+            leaves = options.where is None and options.tombstone
+        case Operation.UPSERT:
+            leaves = dataset.delete_marker is not None
+        case Operation.CHANGELOG:
+            leaves = not applies_by_arrival(operation, options)
+        case _:
+            leaves = False
+    return dataset.keep_seconds if leaves else 0
+
+
+def compares_with_tombstones(dataset: DatasetDefinition, live: Iterable[DataFile]) -> bool:
+    """Whether a merge with these live files may leave tombstones, or find some there or in logs."""
+    if not has_tombstones(dataset.ordering_field, dataset.merge_mode):
+        return False
+    return dataset.keep_seconds > 0 or any(file.kind is not FileKind.BASE for file in live)

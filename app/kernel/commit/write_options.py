@@ -54,9 +54,9 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
     `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
-    `partition_done`: the partitions that the write changes are done with it. `accept_late`: late rows are written,
-    whatever the watermark of the dataset says. `order`: that of a changelog; None for arrival.
-    `metadata`: texts that are shown with its commit.
+    `tombstone`: false leaves no tombstones of the deleted keys. `partition_done`: the partitions that the write changes
+    are done with it. `accept_late`: late rows are written, whatever the watermark of the dataset says. `order`: that
+    of a changelog; None for arrival. `metadata`: texts that are shown with its commit.
     """
 
     mode: SaveMode = SaveMode.APPEND
@@ -68,6 +68,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    tombstone: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None

@@ -181,6 +181,18 @@ def _order_rule(operation: Operation, options: WriteOptions, _: DatasetDefinitio
         )
 
 
+def _tombstone_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
+    if options.tombstone:
+        return
+    if operation is not Operation.DELETE:
+        yield (
+            "/tombstone",
+            f"only delete can leave no tombstones; {operation.value} cannot: leave tombstone out",
+        )
+    elif options.where is not None:
+        yield "/tombstone", "a delete by filter leaves no tombstones: leave tombstone out"
+
+
 def _expected_version_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
     if options.expected_version is not None and not 0 <= options.expected_version <= INT64_MAX:
         yield "/expected_version", f"expected 0–{INT64_MAX}"
@@ -227,6 +239,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _duplicates_rule,
     _combine_rule,
     _order_rule,
+    _tombstone_rule,
     _expected_version_rule,
     _batch_rule,
     _partition_done_rule,

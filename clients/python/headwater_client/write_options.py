@@ -16,9 +16,10 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     `mode`: what an insert, upsert or bulk_insert does if the dataset already has data. `on_error`: whether bad records
     fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
     by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `combine`: false requires that an
-    insert or bulk_insert stores every row as it was sent, which only datasets without a record key do.
-    `order`: whether changes are applied as they arrive, or compared by the ordering field. `expected_version`: the
-    write fails unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch
+    insert or bulk_insert stores every row as it was sent, which only datasets without a record key do. `tombstone`:
+    false for a delete by key that leaves no tombstones. `order`: whether changes are applied as they arrive, or
+    compared by the ordering field. `expected_version`: the write fails unless the dataset is at this version.
+    `writer_id`, `batch_id`: a numbered batch
     of a stream commits once. `partition_done`: the partitions that the write changes are marked as done with it.
     `metadata`: texts by key, which the job, the timeline and the feed show with the commit.
     `create`: the dataset is registered if there is none of the name, with the columns of the rows.
@@ -32,6 +33,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     drop_duplicates: bool = False
     combine: bool = True
     order: ChangeOrder | None = None
+    tombstone: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None

@@ -10,14 +10,16 @@ from sqlalchemy import Connection, bindparam, func, update
 from app.core.catalog.tables import heads
 
 _NOW: Final = func.date_trunc("milliseconds", func.clock_timestamp())
-# Made once: a part of each commit. The caller has locked the head. The time is later than that of every earlier commit.
+NEXT_COMMIT_TIME: Final = func.greatest(_NOW, heads.c.committed_at + timedelta(milliseconds=1))
+"""The time of a commit that is published now; later than that of every earlier commit of the dataset."""
+# Made once: a part of each commit. The caller has locked the head.
 MOVE_HEAD: Final = (
     update(heads)
     .where(heads.c.dataset_id == bindparam("dataset", type_=heads.c.dataset_id.type))
     .values(
         version=bindparam("new_version"),
         next_offset=func.coalesce(bindparam("end", type_=heads.c.next_offset.type), heads.c.next_offset),
-        committed_at=func.greatest(_NOW, heads.c.committed_at + timedelta(milliseconds=1)),
+        committed_at=NEXT_COMMIT_TIME,
         watermark=func.coalesce(bindparam("head_watermark", type_=heads.c.watermark.type), heads.c.watermark),
         unkept_since=func.coalesce(heads.c.unkept_since, func.clock_timestamp()),
     )

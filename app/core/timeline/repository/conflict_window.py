@@ -7,11 +7,14 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
 
+from app.access.errors import NotFound
+from app.core.catalog.repository.head import NEXT_COMMIT_TIME
+from app.core.catalog.tables import heads
 from app.core.timeline.tables import commits, files
 from app.core.timeline.values import NewCommit
 from app.infra.db.any_of import any_of
 from app.kernel.commit.commit_message import Reads
-from app.kernel.commit.conflict import CommittedChange, Conflicted
+from app.kernel.commit.conflict import CommittedChange, Conflicted, expired_groups
 from app.kernel.format.file_group import halved_slot
 
 _CHANGED: Final = (files.c.file_group, files.c.partition_path, files.c.path)
@@ -86,12 +89,43 @@ def other_watermark(
     return _all_conflicts(connection, commit, head_version)
 
 
+def ended_tombstones(
+    connection: Connection, commit: NewCommit, head_version: int, committed_at: datetime | None
+) -> Conflicted | None:
+    """A conflict in the file groups whose rows were compared with tombstones that end before the commit.
+
+    `committed_at`: its time; None for a commit that makes no version. The caller has locked the head.
+    """
+    if all(message.valid_until is None for message in commit.messages):
+        return None
+    if committed_at is None:
+        committed_at = next_commit_time(connection, commit.dataset_id)
+    groups = expired_groups(commit.messages, committed_at)
+    return _conflict_in(connection, commit, head_version, groups) if groups else None
+
+
+def next_commit_time(connection: Connection, dataset_id: str) -> datetime:
+    """The least time that a commit of the dataset can have from now on. Raises NotFound (dataset gone)."""
+    query = select(NEXT_COMMIT_TIME).where(heads.c.dataset_id == dataset_id)
+    moment: datetime | None = connection.execute(query).scalar_one_or_none()
+    if moment is None:
+        raise NotFound(f"there is no dataset {dataset_id!r}")
+    return moment
+
+
 def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted:
+    groups = tuple(sorted({message.file_group for message in commit.messages}))
+    return _conflict_in(connection, commit, head_version, groups)
+
+
+def _conflict_in(
+    connection: Connection, commit: NewCommit, head_version: int, file_groups: tuple[str, ...]
+) -> Conflicted:
     winner = select(commits.c.instant_id).where(
         commits.c.dataset_id == commit.dataset_id, commits.c.version == head_version
     )
     return Conflicted(
-        file_groups=tuple(sorted({message.file_group for message in commit.messages})),
+        file_groups=file_groups,
         winner=connection.execute(winner).scalar_one(),
         head_version=head_version,
     )

@@ -33,6 +33,7 @@ from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import JobState, Progress
 from app.core.timeline.repository.conflict_window import (
     InconsistentCommit,
+    ended_tombstones,
     expired_files,
     expired_window,
     groups_read,
@@ -178,10 +179,12 @@ def publish_commits(
             overtaken = participant.publishing(connection, commit)
             if overtaken is not None:
                 return overtaken
-    publications = {
-        commit.dataset_id: _publish(connection, commit, head_rows[commit.dataset_id], participants)
-        for commit in together
-    }
+    publications: dict[str, Published] = {}
+    for commit in together:
+        published = _publish(connection, commit, head_rows[commit.dataset_id], participants)
+        if isinstance(published, Conflicted):
+            return structs.replace(published, dataset_id=commit.dataset_id)
+        publications[commit.dataset_id] = published
     for commit in sorted(together, key=lambda each: each.dataset_id):
         outcome = publications[commit.dataset_id]
         more = _meter(connection, commit, outcome)
@@ -232,9 +235,12 @@ def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, 
 
 def _publish(
     connection: Connection, commit: NewCommit, head: Any, participants: Sequence[CommitParticipant]
-) -> Published:
+) -> Published | Conflicted:
     _insert_quarantine(connection, commit)
     if not makes_version(commit):
+        conflict = ended_tombstones(connection, commit, head.version, None)
+        if conflict is not None:
+            return conflict
         at_head = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
         move_watermark(connection, commit, head.version, head.watermark)
         _complete(connection, commit, at_head, instant_version=None, completed_at=None)
@@ -249,6 +255,9 @@ def _publish(
     removed_bytes = _remove(connection, commit, publication.version)
     watermark = watermark_after(connection, commit, head.watermark)
     committed_at = _move_head(connection, commit, publication, removed_bytes, watermark)
+    conflict = ended_tombstones(connection, commit, head.version, committed_at)
+    if conflict is not None:
+        return conflict
     _insert_files(connection, commit, publication, committed_at)
     _complete(connection, commit, publication, instant_version=publication.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)

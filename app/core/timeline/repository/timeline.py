@@ -14,6 +14,7 @@ from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import JobState
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.core.timeline.ports import OutcomeUnknown
+from app.core.timeline.repository.conflict_window import next_commit_time
 from app.core.timeline.repository.definitions import schema_at
 from app.core.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.core.timeline.repository.kept_versions import reading_version
@@ -254,6 +255,14 @@ class TimelineStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return {row.version: row.committed_at for row in connection.execute(query)}
+
+    def next_commit_time(self, tenant_id: str, dataset_id: str) -> datetime:
+        """The least time that a commit of the dataset can have from now on, by the clock of the database.
+
+        Raises NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return next_commit_time(connection, dataset_id)
 
     def winner_of_instant(self, tenant_id: str, dataset_id: str, instant_id: str) -> Winner | None:
         """The commit of an instant, without its file groups; None if there is none."""

@@ -15,6 +15,7 @@ from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
 from app.features.writes.service.accept import checked_write
 from app.features.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
+from app.features.writes.service.plan import intent_of, least_commit_time
 from app.features.writes.service.touched_files import touched_files
 from app.features.writes.values import Body, IncomingWrite
 from app.infra.files.lookups.key_search import KeySearch
@@ -22,8 +23,7 @@ from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_options import OnError, WriteOptions
-from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
-from app.kernel.commit.write_rules import applies_by_arrival
+from app.kernel.commit.write_plan import MergeTask, plan_merge
 from app.kernel.commit.write_scope import has_scope, is_no_op, scope_of
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import DataExists, FieldError, InvalidRequest
@@ -142,12 +142,8 @@ class ExplainWrite:
                 return []
         except DataExists as error:
             raise self.winners.named(dataset.tenant_id, dataset.id, error) from None
-        intent = WriteIntent(
-            operation=batch.operation,
-            drop_duplicates=batch.options.drop_duplicates,
-            quarantine=batch.options.on_error is OnError.QUARANTINE,
-            by_arrival=applies_by_arrival(batch.operation, batch.options),
-        )
+        committed_at = least_commit_time(self.timeline, dataset, live)
+        intent = intent_of(batch.operation, batch.options, definition, committed_at)
         return plan_merge(
             definition,
             {0: staged_files},

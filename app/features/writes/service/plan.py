@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.core.catalog.ports import DatasetLookup
-from app.core.jobs.values import Job
+from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.features.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
 from app.features.writes.service.touched_files import touched_files
-from app.kernel.commit.write_options import OnError
+from app.kernel.commit.write_effect import compares_with_tombstones, keep_seconds
+from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
+from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.rows.staged import StagedFile
 
@@ -57,7 +61,7 @@ class PlanWrites:
             ),
         )
         groups = {file.file_group for file in files}
-        tasks = [] if plan.noop else _tasks(basis, plan, live, groups, attempt)
+        tasks = [] if plan.noop else self._tasks(basis, plan, live, groups, attempt)
         return Planned(decoded=basis.decoded, plan=plan, tasks=tuple(tasks), messages=basis.messages)
 
     def _live(self, basis: Basis) -> list[DataFile]:
@@ -69,24 +73,28 @@ class PlanWrites:
             self.timeline, dataset, basis.version, _writes(basis.decoded), basis.messages.keys()
         )
 
-
-def _tasks(
-    basis: Basis, plan: Plan, live: Sequence[DataFile], groups: Collection[str], attempt: str
-) -> list[MergeTask]:
-    return plan_merge(
-        plan.dataset.definition,
-        _writes(basis.decoded),
-        {number: _intent(job) for number, job in enumerate(basis.decoded.jobs)},
-        live,
-        scope=plan.scope,
-        done_groups=basis.messages,
-        beside=groups,
-        attempt=attempt,
-        data_prefix=dataset_prefix(plan.dataset.tenant_id, plan.dataset.id),
-        # Restored rows were judged when they were written.
-        checks_lateness=plan.dataset.definition.watermark is not None and basis.decoded.restored is None,
-        watermark=plan.dataset.watermark,
-    )
+    def _tasks(
+        self, basis: Basis, plan: Plan, live: Sequence[DataFile], groups: Collection[str], attempt: str
+    ) -> list[MergeTask]:
+        dataset = plan.dataset
+        committed_at = least_commit_time(self.timeline, dataset, live)
+        return plan_merge(
+            dataset.definition,
+            _writes(basis.decoded),
+            {
+                number: intent_of(job.write.operation, job.write.options, dataset.definition, committed_at)
+                for number, job in enumerate(basis.decoded.jobs)
+            },
+            live,
+            scope=plan.scope,
+            done_groups=basis.messages,
+            beside=groups,
+            attempt=attempt,
+            data_prefix=dataset_prefix(dataset.tenant_id, dataset.id),
+            # Restored rows were judged when they were written.
+            checks_lateness=dataset.definition.watermark is not None and basis.decoded.restored is None,
+            watermark=dataset.watermark,
+        )
 
 
 def _writes(part: Decoded) -> dict[int, tuple[StagedFile, ...]]:
@@ -94,12 +102,23 @@ def _writes(part: Decoded) -> dict[int, tuple[StagedFile, ...]]:
     return {number: staged_input.files for number, staged_input in enumerate(part.inputs)}
 
 
-def _intent(job: Job) -> WriteIntent:
-    options = job.write.options
+def least_commit_time(timeline: VersionReader, dataset: Dataset, live: Iterable[DataFile]) -> datetime | None:
+    """The least time of a commit that is planned now; None if no row is compared with a tombstone. Raises NotFound."""
+    if not compares_with_tombstones(dataset.definition, live):
+        return None
+    return timeline.next_commit_time(dataset.tenant_id, dataset.id)
+
+
+def intent_of(
+    operation: Operation, options: WriteOptions, dataset: DatasetDefinition, committed_at: datetime | None
+) -> WriteIntent:
+    """The intent of a write to the dataset, which is committed at this time or later."""
     return WriteIntent(
-        operation=job.write.operation,
+        operation=operation,
         drop_duplicates=options.drop_duplicates,
         quarantine=options.on_error is OnError.QUARANTINE,
         accept_late=options.accept_late,
-        by_arrival=applies_by_arrival(job.write.operation, options),
+        by_arrival=applies_by_arrival(operation, options),
+        keep_seconds=keep_seconds(operation, options, dataset),
+        committed_at=committed_at,
     )

@@ -111,6 +111,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     drop_duplicates: bool = False
     combine: bool = True
     order: Literal["arrival", "ordering_field"] | None = None
+    tombstone: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     metadata: dict[str, str] | None = None
@@ -141,6 +142,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             drop_duplicates=self.drop_duplicates,
             combine=self.combine,
             order=self.order,
+            tombstone=self.tombstone,
             expected_version=self.expected_version,
             metadata=self.metadata,
         )

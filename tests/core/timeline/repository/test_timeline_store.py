@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Barrier
 
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.changes.repository import ChangelogStore
@@ -200,6 +201,43 @@ def test_commit_without_changes_may_conflict(
     untouched = CommitMessage(file_group=message(0).file_group)
     result = stores.timeline.publish_one(tenant_id, commit_of([running()], [untouched], read_version=0))
     assert isinstance(result, Conflicted)
+
+
+@pytest.mark.parametrize("changes", [0, 1])
+def test_commit_after_the_end_of_a_tombstone_that_rows_were_compared_with_conflicts(
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    publish: Callable[..., Published],
+    running: Callable[[], Job],
+    changes: int,
+) -> None:
+    """Also one that makes no version, because the tombstone kept all of its rows away."""
+    publish(message(0), message(1), read_version=0)
+    next_time = stores.timeline.next_commit_time(tenant_id, dataset.id)
+    assert stores.timeline.commit_times(tenant_id, dataset.id, [1])[1] < next_time
+    job = running()
+
+    def commit(valid_until: datetime) -> NewCommit:
+        empty = [CommitMessage(file_group=message(bucket).file_group) for bucket in (0, 1)]
+        first, second = [message(0), message(1)] if changes else empty
+        messages = [msgspec.structs.replace(first, valid_until=valid_until), second]
+        return commit_of([job], messages, read_version=1)
+
+    ended = stores.timeline.publish_one(tenant_id, commit(next_time - timedelta(milliseconds=1)))
+    assert isinstance(ended, Conflicted)
+    assert (ended.file_groups, ended.head_version) == ((message(0).file_group,), 1)
+    assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
+    assert stores.catalog.get(tenant_id, dataset.id).version == 1
+    assert len(stores.timeline.live_files(tenant_id, dataset.id, 1, None)) == 2
+    lasting = stores.timeline.publish_one(tenant_id, commit(next_time + timedelta(hours=1)))
+    assert isinstance(lasting, Published)
+    assert lasting.version == 1 + changes
+
+
+def test_next_commit_of_a_dataset_that_is_gone_is_unknown(stores: Stores, tenant_id: str) -> None:
+    with pytest.raises(NotFound):
+        stores.timeline.next_commit_time(tenant_id, new_id())
 
 
 def test_group_changed_since_it_was_read_conflicts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
@@ -16,14 +17,17 @@ from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
 from app.features.writes.service.plan import PlanWrites
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import ChangeOrder, Overwrite, SaveMode, WriteOptions
+from app.kernel.format.dataset import Deletes, MergeMode
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.errors import DataExists
-from app.kernel.format.file_group import DataFile, Slot, bucket_file_group
+from app.kernel.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch
 from tests.support.attempts import DATASET, EVOLVED, HEAD, RESTORED, decoded, staged, write_job
+from tests.support.lakehouse import data_file
 from tests.support.versioned_tables import registration_of
 
+NOON: Final = datetime(2026, 11, 28, 12, tzinfo=UTC)
 SLOTS: Final = [Slot(partition_path="", bucket=bucket) for bucket in range(2)]
 BATCHES: Final = [StagedBatch(slot=slot, index=number, rows=1) for number, slot in enumerate(SLOTS)]
 
@@ -54,6 +58,9 @@ class World:
         if self.expired:
             raise VersionExpired("too old")
         return self.files
+
+    def next_commit_time(self, tenant_id: str, dataset_id: str) -> datetime:
+        return NOON
 
 
 def part(
@@ -229,3 +236,27 @@ def test_intents_have_the_order_of_changes(
 ) -> None:
     made = planned(World(), part(operation, WriteOptions(order=order)))
     assert {task.intents[0].by_arrival for task in made.tasks} == {by_arrival}
+
+
+def test_deletes_have_the_time_of_the_plan_and_of_their_tombstones() -> None:
+    ordered = replace(
+        DATASET.definition,
+        ordering_field="note",
+        merge_mode=MergeMode.EVENT_TIME,
+        deletes=Deletes(keep_seconds=9),
+    )
+    world = World(dataset=replace(DATASET, definition=ordered))
+    for options, seconds in ((WriteOptions(), 9), (WriteOptions(tombstone=False), 0)):
+        [first, second] = planned(world, part(Operation.DELETE, options)).tasks
+        assert first.intents == second.intents
+        assert (first.intents[0].keep_seconds, first.intents[0].committed_at) == (seconds, NOON)
+    [task, _] = planned(World(), part(Operation.DELETE)).tasks
+    assert (task.intents[0].keep_seconds, task.intents[0].committed_at) == (0, None)
+
+
+def test_tombstones_are_no_rows_that_a_save_mode_finds() -> None:
+    file = replace(data_file(), kind=FileKind.TOMBSTONE)
+    options = WriteOptions(mode=SaveMode.ERROR_IF_EXISTS)
+    assert not planned(World(files=[file]), part(options=options)).plan.noop
+    with pytest.raises(DataExists):
+        plan(World(files=[file, data_file()]), part(options=options))
