@@ -45,10 +45,8 @@ _FIELDS: Final = [
 
 
 def _table(folder: Path, **parts: Any) -> LakeTable:
-    parts.setdefault("record_key", ["id"])
-    dataset = define_dataset(
-        CreateDataset(name="t", schema=CreateSchema(fields=_FIELDS), target_bytes=_TARGET, **parts)
-    )
+    parts = {"record_key": ["id"], "target_bytes": _TARGET, **parts}
+    dataset = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=_FIELDS), **parts))
     handle = MergeHandle(TaskResources.on(LocalStorage(folder), MemoryBudget(bytes_max=2**28)))
     return LakeTable(
         storage=LocalStorage(folder), dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
@@ -151,15 +149,67 @@ def test_small_files_receive_new_rows_and_large_ones_are_unchanged(
     assert len(table.rows()) == 2_520
 
 
+_KEYED: Final[dict[str, Any]] = {"record_key": ["id"], "bucket": CreateBucket(count=1)}
+_COPY_ON_WRITE: Final[dict[str, Any]] = _KEYED | {"table_type": TableType.COPY_ON_WRITE}
+# What concepts.md says of 20 inserts of 10 rows: a table and the number of its files.
+_INSERTS: Final[dict[str, tuple[dict[str, Any], int]]] = {
+    "merge_on_read": (_KEYED | {"table_type": TableType.MERGE_ON_READ}, 3),
+    "copy_on_write": (_COPY_ON_WRITE, 1),
+    "copy_on_write, record": (_COPY_ON_WRITE | {"index": CreateIndex(type_=IndexType.RECORD)}, 3),
+    "copy_on_write, bloom": (_COPY_ON_WRITE | {"index": CreateIndex(type_=IndexType.BLOOM)}, 3),
+    "copy_on_write, simple": (_COPY_ON_WRITE | {"index": CreateIndex(type_=IndexType.SIMPLE)}, 3),
+    "no key": ({"record_key": []}, 20),
+}
+
+
+@pytest.mark.parametrize("target_bytes", [64 * 1024, 256 * 1024 * 1024])
+@pytest.mark.parametrize("name", _INSERTS)
+def test_small_inserts_leave_the_documented_number_of_files(
+    tmp_path: Path, name: str, target_bytes: int
+) -> None:
+    parts, count = _INSERTS[name]
+    table = _table(tmp_path, target_bytes=target_bytes, **parts)
+    for number in range(20):
+        rows = _rows(range(number * 10, number * 10 + 10), seed=number)
+        table.write(Write(operation=Operation.INSERT, rows=rows))
+    assert len(_base(table)) == count
+    before = {row["id"]: row for row in table.rows(meta=True)}
+    assert len(before) == 200
+    table.compact()
+    assert len(_base(table)) == 1
+    assert {row["id"]: row for row in table.rows(meta=True)} == before
+
+
+@pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM, IndexType.RECORD])
+@pytest.mark.parametrize("mode", [BucketMode.FIXED, BucketMode.DYNAMIC])
+def test_new_keys_rewrite_no_large_file(tmp_path: Path, mode: BucketMode, index: IndexType) -> None:
+    table = _table(
+        tmp_path,
+        table_type=TableType.COPY_ON_WRITE,
+        bucket=CreateBucket(mode=mode, count=1),
+        index=CreateIndex(type_=index),
+        target_bytes=256 * 1024 * 1024,
+    )
+    _upsert(table, _rows(range(3_000)))
+    [large] = _base(table)
+    _upsert(table, _rows(range(10_000, 10_010)))
+    assert large.path in table.files
+    assert len(_base(table)) == 2
+    _upsert(table, _rows([5], seed=1))
+    assert large.path not in table.files
+    assert len(table.rows()) == 3_010
+
+
 def test_compaction_folds_small_files(tmp_path: Path) -> None:
     table = _table(tmp_path, bucket=CreateBucket(count=1), table_type=TableType.MERGE_ON_READ)
-    for number in range(4):
-        _upsert(table, _rows(range(number * 10, number * 10 + 15), seed=number))
+    # Each write is less than half of the one before, so that it leaves a file of its own.
+    for number, count in enumerate((80, 30, 10, 3)):
+        _upsert(table, _rows(range(number * 10, number * 10 + count), seed=number))
     assert len(_base(table)) == 4
     assert any(file.deletion_vector for file in _base(table))
     table.compact()
     [file] = _base(table)
-    assert file.row_count == 45
+    assert file.row_count == 80
     assert file.deletion_vector is None
 
 

@@ -14,7 +14,7 @@ from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.verification import check_verifiable
-from app.kernel.commit import compaction_plan, small_files
+from app.kernel.commit import small_files
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import NotVerifiable
 from tests.conformance.histories import LONG
@@ -59,7 +59,7 @@ def test_random_history_equals_the_model(
     # Files of few rows get no index otherwise.
     for module in (data_sink, lookup):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 1 if seed % 2 else 6)
-    monkeypatch.setattr(compaction_plan, "_SMALL_SHARE", 10**9 if seed % 4 else 4)
+    monkeypatch.setattr(small_files, "_SMALL_SHARE", 10**9 if seed % 4 == 3 else 4)
     # All old rows are marked, or some, or small files are rewritten.
     monkeypatch.setattr(small_files, "_ROWS_MAX", (0, 4, 10**6)[seed // 2 % 3])
     if seed % 5:

@@ -20,7 +20,7 @@ from app.infra.files.lookups import lookup
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.verification import check_verifiable
-from app.kernel.commit import compaction_plan
+from app.kernel.commit import small_files
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.kernel.format.errors import NotVerifiable
 from app.kernel.format.file_group import FileKind
@@ -74,7 +74,7 @@ def test_services_between_writes_change_neither_snapshot_nor_feed(
     for module in (data_sink, lookup):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 1 if seed % 2 else 6)
     # All files are small, or none is.
-    monkeypatch.setattr(compaction_plan, "_SMALL_SHARE", 1 if (seed // 3) % 3 else 10**9)
+    monkeypatch.setattr(small_files, "_SMALL_SHARE", 1 if (seed // 3) % 3 else 10**9)
     dataset = defined(kind)
     assert isinstance(dataset, DatasetDefinition)
     both = _Both(resources, dataset, Dice(kind, dataset, seed))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.stack
 NewTable = Callable[..., Table]
 SECONDS = 5.0
 KINDS: dict[str, Row] = {
-    # No file is small enough to be rewritten by a write.
+    # Writes mark rows of files, and rewrite some that are small.
     "marked": {"table_type": "merge_on_read", "target_bytes": 64 * 1024},
     "logged": {"table_type": "merge_on_read", "changelog": {"producer": "input"}},
     "appended": {"record_key": []},

@@ -20,7 +20,7 @@ from app.infra.files.lookups import lookup
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
-from app.kernel.commit import compaction_plan, small_files
+from app.kernel.commit import small_files
 from app.kernel.commit.clustering_plan import plan_clustering
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.clustering import ClusterBy
@@ -154,7 +154,7 @@ def small_limits(seed: int) -> Iterator[None]:
     limits = [
         (data_sink, "KEPT_ROWS_MIN", 1 if seed % 2 else 6),
         (lookup, "KEPT_ROWS_MIN", 1 if seed % 2 else 6),
-        (compaction_plan, "_SMALL_SHARE", 10**9 if seed % 4 else 4),
+        (small_files, "_SMALL_SHARE", 10**9 if seed % 4 == 3 else 4),
         (small_files, "_ROWS_MAX", (0, 4, 10**6)[seed // 2 % 3]),
         *[(module, "SMALL_CHANGES_BYTES", 0) for module in (append_write, task_report) if seed % 5],
     ]

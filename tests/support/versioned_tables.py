@@ -35,6 +35,7 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.schema.schema import Schema
 from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import COMPACT, LakeTable, Write, merged
+from tests.support.small_files import without_small_files
 from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
@@ -63,8 +64,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "copy_on_write, bloom": (
         _COPY_ON_WRITE | {"bucket": CreateBucket(count=1), "index": CreateIndex(type_=IndexType.BLOOM)}
     ),
-    # No file is small enough to be rewritten.
-    "merge_on_read full": _MERGE_ON_READ | {"bucket": CreateBucket(count=2), "target_bytes": 64 * 1024},
+    "merge_on_read full": _MERGE_ON_READ | {"bucket": CreateBucket(count=2)},
     "merge_on_read input": _logs(ChangelogProducer.INPUT),
     "merge_on_read none": _logs(ChangelogProducer.NONE) | {"bucket": CreateBucket(count=1)},
     "merge_on_read deferred": _logs(ChangelogProducer.DEFERRED),
@@ -74,7 +74,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "dynamic with logs": _sized(BucketMode.DYNAMIC) | _logs(ChangelogProducer.NONE),
     "key_dynamic": _COPY_ON_WRITE | _sized(BucketMode.KEY_DYNAMIC) | {"record_key": ["id"]},
     "key_dynamic with deletion vectors": (
-        _sized(BucketMode.KEY_DYNAMIC) | _MERGE_ON_READ | {"record_key": ["id"], "target_bytes": 64 * 1024}
+        _sized(BucketMode.KEY_DYNAMIC) | _MERGE_ON_READ | {"record_key": ["id"]}
     ),
     "key_dynamic with logs": (
         _sized(BucketMode.KEY_DYNAMIC) | _logs(ChangelogProducer.NONE) | {"record_key": ["id"]}
@@ -89,6 +89,9 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
+# These mark old rows in every file, however small it is.
+_MARKED: Final = ("merge_on_read full", "key_dynamic with deletion vectors")
+
 
 def registration_of(name: str, **more: Any) -> CreateDataset:
     """A dataset of a kind, partitioned by day; the later row of a key wins."""
@@ -100,7 +103,8 @@ def registration_of(name: str, **more: Any) -> CreateDataset:
 
 def kind_of(name: str, **more: Any) -> DatasetDefinition:
     """The dataset that is registered so."""
-    return define_dataset(registration_of(name, **more))
+    definition = define_dataset(registration_of(name, **more))
+    return without_small_files(definition) if name in _MARKED else definition
 
 
 def committed_at(version: int) -> datetime:

@@ -17,7 +17,7 @@ from app.features.maintenance.service.analysis import AnalysisResults, ColumnDis
 from app.features.overview.repository import OverviewStore
 from app.features.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.features.versions.service.versions import VersionOf
-from app.kernel.commit.compaction_plan import small_below
+from app.kernel.commit.small_files import small_below
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.column_summary import ColumnSummary, summarize_columns

@@ -6,7 +6,7 @@
     merge_bundle                        which tasks run together and share a changelog file
     storing                             which of the four ways a task stores its rows
     merge                               rows of a group of writes and live rows to the new rows and the changes
-    small_files                         which small files a merge rewrites with its new rows
+    small_files                         which files are small, and which of them a write or a compaction rewrites
     commit_message                      the result of a task: files written, files replaced, what it has read
     conflict                            whether a commit that was planned earlier may be published at the head
     compaction_*, clustering_plan       which file groups a table service rewrites; `rebase` moves its deletion vectors

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
 
 from app.kernel.commit.read_plan import in_globs
+from app.kernel.commit.small_files import is_small, small_files_to_join
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.clustering import policy_mark
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_slot
-
-_SMALL_SHARE: Final = 4
-
-
-def small_below(dataset: DatasetDefinition) -> int:
-    """The size in bytes from which on a file is not small."""
-    return -(-dataset.target_bytes // _SMALL_SHARE)
-
-
-def is_small(dataset: DatasetDefinition, file: DataFile) -> bool:
-    """Whether the file is small: far below the target size, so that it should take more rows."""
-    return file.size_bytes < small_below(dataset)
 
 
 def plan_compaction(
@@ -44,14 +32,16 @@ def plan_compaction(
     group of their partition.
 
     `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
-    partition; None for all. `file_groups`: those to consider, None for all.
+    partition; None for all. `file_groups`: those that the policy has selected; None for all. A policy acts again and
+    again, so it joins small files by levels, see `small_files_to_join`.
     """
     about = [
         file
         for file in sorted(live, key=lambda file: (file.added_version or 0, file.path))
         if file_groups is None or file.file_group in file_groups
     ]
-    plan = partial(_by_group, dataset) if dataset.keyed else partial(_by_partition, dataset, attempt)
+    choice = partial(_worthwhile, dataset, by_levels=file_groups is not None)
+    plan = partial(_by_group, choice) if dataset.keyed else partial(_by_partition, choice, dataset, attempt)
     return [
         MergeTask(
             dataset=dataset,
@@ -72,16 +62,17 @@ _PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
 """File groups with their slots, and the files that are rewritten into them."""
 
 
-def _by_group(
-    dataset: DatasetDefinition, files: Sequence[DataFile], partitions: Sequence[str] | None
-) -> _PlannedGroups:
+_Choice = Callable[[Sequence[DataFile]], list[DataFile]]
+
+
+def _by_group(choice: _Choice, files: Sequence[DataFile], partitions: Sequence[str] | None) -> _PlannedGroups:
     groups: dict[str, list[DataFile]] = {}
     for file in files:
         groups.setdefault(file.file_group, []).append(file)
     for group, candidates in sorted(groups.items()):
         matching = [file for file in candidates if _in_partitions(file, partitions)]
         pending = any(file.kind.is_pending for file in matching)
-        to_rewrite = candidates if pending else [*_worthwhile(dataset, matching), *_tombstones(matching)]
+        to_rewrite = candidates if pending else [*choice(matching), *_tombstones(matching)]
         if to_rewrite:
             yield group, bucket_slot(group), to_rewrite
 
@@ -92,22 +83,52 @@ def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
     return partitions is None or (not path and file.kind is not FileKind.BASE) or in_globs(path, partitions)
 
 
-def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[DataFile]:
+def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile], *, by_levels: bool) -> list[DataFile]:
     """The base files with deletion vectors, and small files that share their bucket with another one of these.
 
     Files in the order of the dataset's policy are merged by a clustering, which keeps the order.
     """
     mark = policy_mark(dataset)
-    candidates = [
+    rewritten = [file for file in files if file.kind.holds_rows and file.deletion_vector]
+    small = [
         file
         for file in files
         if file.kind.holds_rows
-        and (
-            file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
+        and not file.deletion_vector
+        and is_small(dataset, file)
+        and (mark is None or file.clustered_by != mark)
+    ]
+    if by_levels:
+        small = _of_levels(dataset, rewritten, small)
+    chosen = {file.path for file in (*rewritten, *small)}
+    return _without_lone([file for file in files if file.path in chosen])
+
+
+def _of_levels(
+    dataset: DatasetDefinition, rewritten: Iterable[DataFile], small: Iterable[DataFile]
+) -> list[DataFile]:
+    """The small files that are joined in each bucket. At most half as many are left as make a compaction due."""
+    rows: Counter[Slot] = Counter()
+    for file in rewritten:
+        rows[file.slot] += file.live_rows
+    by_slot: dict[Slot, list[DataFile]] = {}
+    for file in small:
+        by_slot.setdefault(file.slot, []).append(file)
+    policy = dataset.services.compaction
+    files_max = None if policy is None else policy.small_files
+    return [
+        file
+        for slot, files in by_slot.items()
+        for file in small_files_to_join(
+            files, rows[slot], len(files) if files_max is None else files_max // 2
         )
     ]
-    sharing = Counter(file.slot for file in candidates)
-    return [file for file in candidates if file.deletion_vector or sharing[file.slot] > 1]
+
+
+def _without_lone(files: Sequence[DataFile]) -> list[DataFile]:
+    """The files without those that are rewritten only to be joined, and are alone in their bucket."""
+    sharing = Counter(file.slot for file in files)
+    return [file for file in files if file.deletion_vector or sharing[file.slot] > 1]
 
 
 def _tombstones(files: Sequence[DataFile]) -> list[DataFile]:
@@ -117,14 +138,18 @@ def _tombstones(files: Sequence[DataFile]) -> list[DataFile]:
 
 
 def _by_partition(
-    dataset: DatasetDefinition, attempt: str, files: Sequence[DataFile], partitions: Sequence[str] | None
+    choice: _Choice,
+    dataset: DatasetDefinition,
+    attempt: str,
+    files: Sequence[DataFile],
+    partitions: Sequence[str] | None,
 ) -> _PlannedGroups:
     files_by_slot: dict[Slot, list[DataFile]] = {}
     for file in files:
         if _in_partitions(file, partitions):
             files_by_slot.setdefault(file.slot, []).append(file)
     for slot, candidates in sorted(files_by_slot.items()):
-        packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, candidates)))
+        packs = (_without_lone(pack) for pack in _packed(dataset, choice(candidates)))
         for number, pack in enumerate(filter(None, packs)):
             yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from app.kernel.commit.compaction_plan import small_below
+from app.kernel.commit.small_files import small_below
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.policies import CompactionPolicy
 

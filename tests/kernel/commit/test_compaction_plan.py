@@ -103,3 +103,44 @@ def test_compaction_is_restricted_to_the_requested_partitions_and_groups(keyed: 
     groups = {file.file_group for file in files if file.path in ("a0", "a1")}
     assert files_of_plan(file_groups=groups) == (["a0", "a1", "a2"] if keyed else ["a0", "a1"])
     assert files_of_plan(file_groups=groups, partitions=("p=b",)) == []
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_policy_leaves_few_small_files_and_rewrites_a_row_a_few_times(keyed: bool) -> None:
+    """Writes of ten rows, and a compaction by policy whenever 32 files of the partition are small."""
+    dataset_of_test = msgspec.structs.replace(dataset(keyed=keyed), target_bytes=256 * 1024 * 1024)
+    files: dict[str, DataFile] = {}
+    rewritten, writes = 0, 5_000
+    for number in range(writes):
+        new = file_of(f"w{number}:b2400", number, keyed=keyed)
+        files[new.path] = new
+        if len(files) < 32:
+            continue
+        groups = {file.file_group for file in files.values()}
+        [task] = plan_compaction(
+            dataset_of_test, files.values(), file_groups=groups, attempt=f"c{number}", data_prefix="d"
+        )
+        rows = sum(files.pop(file.path).row_count for file in task.files)
+        rewritten += rows
+        joined = msgspec.structs.replace(
+            new, path=f"c{number}", row_count=rows, size_bytes=60 * rows, file_group=task.file_group
+        )
+        files[joined.path] = joined
+        assert len(files) <= 16
+    assert sum(file.row_count for file in files.values()) == 10 * writes
+    assert rewritten <= 7 * 10 * writes
+
+
+def test_requested_compaction_joins_all_small_files() -> None:
+    sizes = [1, 5, 20]
+    files = [
+        msgspec.structs.replace(file_of(f"a{size}:b{size}", size, keyed=False), row_count=size * 100)
+        for size in sizes
+    ]
+    [task] = plan_compaction(dataset(keyed=False), files, attempt="now", data_prefix="d")
+    assert len(task.files) == 3
+    groups = {file.file_group for file in files}
+    by_policy = plan_compaction(
+        dataset(keyed=False), files, file_groups=groups, attempt="now", data_prefix="d"
+    )
+    assert by_policy == [], "a file of 100 rows is not worth the rewrite of one of 500"

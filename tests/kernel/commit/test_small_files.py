@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.kernel.commit import small_files
-from app.kernel.commit.small_files import small_files_to_rewrite
+from app.kernel.commit.small_files import small_files_to_join, small_files_to_rewrite
 from app.kernel.format.file_group import DataFile, FileKind, Slot
 from tests.support.lakehouse import definition
 
@@ -45,12 +45,45 @@ def test_files_are_rewritten_from_the_smallest_on(
 
 
 def test_only_base_files_of_few_bytes_in_no_order_are_rewritten() -> None:
-    large = DATASET.target_bytes // 64
+    large = 4 * 1024 * 1024
     assert small_files_to_rewrite(DATASET, [stored(1, large)], 10) == [0]
     assert small_files_to_rewrite(DATASET, [stored(1, large + 1)], 10) == []
     assert small_files_to_rewrite(DATASET, [stored(1, large), stored(2, 1)], 10) == [0]
     assert small_files_to_rewrite(DATASET, [stored(1, kind=FileKind.LOG)], 10) == []
     assert small_files_to_rewrite(DATASET, [replace(stored(1), clustered_by="a")], 10) == []
+
+
+@pytest.mark.parametrize("target_bytes", [64 * 1024, 1024 * 1024])
+def test_small_files_have_less_than_a_quarter_of_any_target_size(target_bytes: int) -> None:
+    dataset = replace(DATASET, target_bytes=target_bytes)
+    bound = target_bytes // 4
+    files = [stored(1, bound), stored(1, bound - 1)]
+    assert small_files_to_rewrite(dataset, files, 10) == [1]
+
+
+@pytest.mark.parametrize(
+    ("live_rows", "rewritten_rows", "left_max", "joined"),
+    [
+        ([], 0, 16, []),
+        ([10] * 31, 0, 16, [10] * 31),
+        # 310 rows are not worth the rewrite of 621.
+        ([10] * 31 + [620], 0, 16, [10] * 31 + [620]),
+        ([621] + [10] * 31, 0, 16, [10] * 31),
+        # Rows that are rewritten anyway take others along.
+        ([100, 5_000], 50, 16, [100]),
+        ([100, 5_000], 3_000, 16, [100, 5_000]),
+        ([100, 5_000], 10, 16, []),
+        # Whatever their rows, few are left.
+        ([1, 10, 100, 1_000], 0, 2, [1, 10, 100]),
+        ([1, 10, 100, 1_000], 0, 1, [1, 10, 100, 1_000]),
+    ],
+)
+def test_compactions_by_policy_join_files_of_about_one_size(
+    live_rows: list[int], rewritten_rows: int, left_max: int, joined: list[int]
+) -> None:
+    files = [stored(rows, number) for number, rows in enumerate(live_rows)]
+    found = small_files_to_join(files, rewritten_rows, left_max)
+    assert sorted(file.live_rows for file in found) == sorted(joined)
 
 
 @pytest.mark.parametrize("new_rows", [1, 100, 1_000])

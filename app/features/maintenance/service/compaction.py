@@ -14,8 +14,9 @@ from app.core.jobs.values import Job
 from app.features.maintenance.service.rewrite_file_groups import RewriteFileGroups
 from app.features.maintenance.service.table_service import Due, Measured
 from app.features.maintenance.service.touched_groups import DueGroups, TouchedGroups
-from app.kernel.commit.compaction_plan import plan_compaction, small_below
+from app.kernel.commit.compaction_plan import plan_compaction
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
+from app.kernel.commit.small_files import small_below
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from app.infra.files.lookups.key_index_file import read_index
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.storage import Storage
-from app.kernel.commit.compaction_plan import is_small
 from app.kernel.commit.small_files import small_files_to_rewrite
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_plan import WriteScope
@@ -44,25 +43,22 @@ class FileFinder:
     ) -> dict[int, FileAnswer]:
         """For the base files of a group, by number, whether each may have a row that is touched, and why.
 
-        `hashes`: of the incoming keys (uint64, unique). `scope`: the rows that the write retracts besides. A new key
-        needs a file too, so where files are rewritten, a small one is read as well. Where old rows are marked, they are
-        found by position, and only small files are rewritten. Raises CorruptFile.
+        `hashes`: of the incoming keys (uint64, unique). `scope`: the rows that the write retracts besides. Some small
+        files are rewritten with the new rows, whatever keys they have. Where old rows are marked, they are found by
+        position, and no other files are rewritten. Raises CorruptFile.
         """
         base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
+        small = frozenset(small_files_to_rewrite(dataset, files, len(hashes)))
         if storing is Storing.MARK and scope is None:
-            small = small_files_to_rewrite(dataset, files, len(hashes))
             return {
                 number: FileAnswer.SMALL
                 if number in small
-                else self._by_position(dataset, files, number, hashes)
+                else self._by_index(dataset, files, number, hashes)
                 for number in base
             }
         if storing not in (Storing.REWRITE, Storing.MARK):
             return dict.fromkeys(base, FileAnswer.NOT_CONSULTED)
-        return {
-            number: self._answer(dataset, files, number, hashes, scope, alone=len(base) < 2)
-            for number in base
-        }
+        return {number: self._answer(dataset, files, number, hashes, scope, small) for number in base}
 
     def _answer(
         self,
@@ -71,41 +67,28 @@ class FileFinder:
         number: int,
         hashes: np.ndarray,
         scope: WriteScope | None,
-        *,
-        alone: bool,
+        small: Collection[int],
     ) -> FileAnswer:
         if _in_scope(scope, dataset, files[number]):
             return FileAnswer.IN_SCOPE
         if not len(hashes):
             return FileAnswer.OUT_OF_SCOPE
-        if alone or not dataset.keyed:
+        if not dataset.keyed:
             return FileAnswer.ONLY
-        if is_small(dataset, files[number]):
+        if number in small:
             return FileAnswer.SMALL
+        if dataset.index is IndexType.BUCKET:
+            return FileAnswer.OF_BUCKET
         return self._by_index(dataset, files, number, hashes)
-
-    def _by_position(
-        self, dataset: DatasetDefinition, files: Sequence[DataFile], number: int, hashes: np.ndarray
-    ) -> FileAnswer:
-        index_file = files[number].index_file
-        if index_file is not None:
-            return self._by_index_file(index_file, hashes)
-        return self._by_scan(dataset, files, number, hashes)
 
     def _by_index(
         self, dataset: DatasetDefinition, files: Sequence[DataFile], number: int, hashes: np.ndarray
     ) -> FileAnswer:
         """Whether the file may have one of the keys."""
         index_file = files[number].index_file
-        match dataset.index:
-            case IndexType.SIMPLE:
-                return self._by_scan(dataset, files, number, hashes)
-            case IndexType.BLOOM | IndexType.RECORD if index_file is not None:
-                return self._by_index_file(index_file, hashes)
-            case IndexType.BLOOM | IndexType.RECORD:
-                return FileAnswer.NO_INDEX
-            case _:
-                return FileAnswer.OF_BUCKET
+        if index_file is not None:
+            return self._by_index_file(index_file, hashes)
+        return self._by_scan(dataset, files, number, hashes)
 
     def _by_index_file(self, file: IndexFile, hashes: np.ndarray) -> FileAnswer:
         index = read_index(self.storage, file)

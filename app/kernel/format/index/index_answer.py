@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class FileAnswer(str, Enum):
-    """Whether the file is read, and the reason. `no_index`: a file of few rows has no index. `merged`: the
+    """Whether the file is read, and the reason. `scan_*`: the file has no index, so its keys are read. `merged`: the
     whole group is read, with its logs or because it is halved. `not_consulted`: the write does not look up old rows.
     """
 
@@ -21,7 +21,6 @@ class FileAnswer(str, Enum):
     RECORD_FOUND_NONE = "record_found_none"
     SCAN_FOUND = "scan_found"
     SCAN_FOUND_NONE = "scan_found_none"
-    NO_INDEX = "no_index"
     MERGED = "merged"
     NOT_CONSULTED = "not_consulted"
 

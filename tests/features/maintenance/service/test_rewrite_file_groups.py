@@ -13,6 +13,7 @@ from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.timeline.values import Fenced, GroupFiles, NewCommit
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit import small_files
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.definition.dataset_definition import define_dataset
@@ -27,19 +28,21 @@ from workers.engine.task_files import TaskResources
 KEYED = {"record_key": ["id"], "bucket": {"count": 1}, "merge_mode": "commit_time"}
 APPENDED = {"record_key": [], "bucket": None, "merge_mode": None}
 LOGS = {"table_type": "merge_on_read", "changelog": {"producer": "input"}}
-# No file is small enough to be rewritten by a write.
-MARKED = {"table_type": "merge_on_read", "target_bytes": 64 * 1024}
+MARKED = {"table_type": "merge_on_read", "rewrites_small_files": False}
 NewTable = Callable[..., LakeTable]
 
 
 @pytest.fixture
-def new_table(tmp_path: Any) -> NewTable:
+def new_table(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> NewTable:
     resources = TaskResources.on(LocalStorage(tmp_path), MemoryBudget(bytes_max=2**26))
 
-    def make(**members: Any) -> LakeTable:
+    def make(*, rewrites_small_files: bool = True, **members: Any) -> LakeTable:
         fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
         new = {"name": "t", "schema": {"fields": fields}, **KEYED, **members}
         definition = define_dataset(msgspec.convert(new, CreateDataset))
+        if not rewrites_small_files:
+            # Writes mark old rows in every file, however small it is.
+            monkeypatch.setattr(small_files, "_ROWS_MAX", 0)
         return LakeTable(storage=resources.storage, dataset=definition, run=partial(merged, resources))
 
     return make

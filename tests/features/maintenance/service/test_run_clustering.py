@@ -15,6 +15,7 @@ from app.kernel.format.policies import ClusterOrder
 from tests.features.maintenance.service import test_rewrite_file_groups as compactions
 from tests.features.maintenance.service.test_rewrite_file_groups import (
     APPENDED,
+    MARKED,
     NewTable,
     append,
     delete,
@@ -53,7 +54,7 @@ def places(message: CommitMessage, table: LakeTable) -> set[int]:
 
 
 def test_rows_deleted_during_clustering_are_deleted_from_its_files(new_table: NewTable) -> None:
-    table = new_table(table_type="merge_on_read", target_bytes=64 * 1024)
+    table = new_table(**MARKED)
     for note, ids in (("c", range(8)), ("a", range(8, 16)), ("b", range(20, 24))):
         upsert(table, note, *ids)
     delete(table, 11)
