@@ -1,13 +1,13 @@
 """Files of tombstones, and the commit times of files.
 
 Revision ID: 0035
-Revises: 0032
+Revises: 0034
 """
 
 from alembic import op
 
 revision = "0035"
-down_revision = "0032"
+down_revision = "0034"
 branch_labels = None
 depends_on = None
 

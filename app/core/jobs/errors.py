@@ -12,6 +12,13 @@ class BatchOutOfOrder(HeadwaterError):
     title = "A later batch of this writer was already accepted"
 
 
+class BatchMismatch(HeadwaterError):
+    """A batch of a stream was accepted with other rows. Fact: `job_id`, the job of these."""
+
+    code = "batch-mismatch"
+    title = "The batch was accepted with other rows"
+
+
 class TransactionFailed(HeadwaterError):
     """Another write of the transaction failed, so this one was not made. Fact: `cause`, its code."""
 

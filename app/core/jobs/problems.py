@@ -7,6 +7,7 @@ from typing import Final
 
 from app.core.jobs.errors import (
     AttemptsExhausted,
+    BatchMismatch,
     BatchOutOfOrder,
     JobCancelled,
     JobNotCancellable,
@@ -18,6 +19,7 @@ from app.kernel.format.errors import HeadwaterError
 
 PROBLEMS: Final[Mapping[type[HeadwaterError], int]] = {
     BatchOutOfOrder: 409,
+    BatchMismatch: 422,
     TransactionFailed: 409,
     JobNotCancellable: 409,
     AttemptsExhausted: 500,

@@ -210,6 +210,8 @@ writer_batches: Final = Table(
     integer_column("batch_id"),
     id_column("job_id"),
     timestamp_column("created_at", default=True),
+    # Null for rows in uploads, and for batches that an earlier release accepted: these are not compared.
+    Column("rows_digest", Text, nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "writer_id", "batch_id"),
     of_dataset(),
     # Checked at COMMIT: the batch is reserved before its job is inserted.

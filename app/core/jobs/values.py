@@ -167,7 +167,8 @@ class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
 class NewJob(RequestKey, frozen=True, kw_only=True):
     """A job to accept. It has an instant if `instant_action` names what that does.
 
-    `deaths`: 1 for one that does again what has killed its process before.
+    `deaths`: 1 for one that does again what has killed its process before. `rows_digest`: identifies the rows of a
+    batch; None if they are not compared.
     """
 
     id: str
@@ -175,6 +176,7 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
     request: JobRequest
     instant_id: str | None = None
     deaths: int = 0
+    rows_digest: str | None = None
 
     @property
     def write(self) -> WriteRequest:

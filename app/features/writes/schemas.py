@@ -224,6 +224,7 @@ def incoming_write(
         source=source,
         idempotency_key=idempotency_key,
         request_hash=request_hash(operation, options, "application/json", facts, create),
+        rows_digest=rows_digest(operation, options, None if isinstance(source, UploadReferences) else facts),
         create=create,
     )
 
@@ -245,6 +246,17 @@ def body_facts(content: bytes | StoredBody, *, gzip: bool) -> list[Any]:
     if isinstance(content, StoredBody):
         return [content.size_bytes, content.checksum, gzip]
     return [len(content), hashlib.sha256(content).hexdigest(), gzip]
+
+
+def rows_digest(operation: Operation, options: WriteOptions, facts: list[Any] | None) -> str | None:
+    """SHA-256 over what identifies the rows of a batch, hexadecimal; None for a write that is not one.
+
+    `facts`: of the body; None for uploads. A stream that repeats a batch may upload its rows in another division.
+    """
+    if options.batch_id is None or facts is None:
+        return None
+    parts = [operation.value, options.where, options.partitions, *facts]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def request_hash(

@@ -44,8 +44,8 @@ class UploadLink(msgspec.Struct, frozen=True, kw_only=True):
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A write as the API has understood it; without a source it brings no rows.
 
-    `request_hash` covers everything that makes it that write, but not the `actor`. `create`: the dataset to register
-    if there is none.
+    `request_hash` covers everything that makes it that write, but not the `actor`. `rows_digest`: identifies the rows
+    of a batch; None if they are not compared. `create`: the dataset to register if there is none.
     """
 
     operation: Operation
@@ -53,6 +53,7 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     source: Body | UploadReferences | None
     idempotency_key: str | None = None
     request_hash: str = ""
+    rows_digest: str | None = None
     actor: str | None = None
     create: CreateWithRows | None = None
 

@@ -125,10 +125,12 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             return replayed_job(connection, dataset_id, idempotency_key, request_hash)
 
-    def find_by_batch(self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
-        """The job that `accept` would replay. Raises BatchOutOfOrder."""
+    def find_by_batch(
+        self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int, rows_digest: str | None
+    ) -> Job | None:
+        """The job that `accept` would replay. Raises BatchOutOfOrder, BatchMismatch."""
         with self._database.tenant(tenant_id) as connection:
-            return find_batch(connection, dataset_id, writer_id, batch_id)
+            return find_batch(connection, dataset_id, writer_id, batch_id, rows_digest)
 
     def cancel(self, tenant_id: str, job_id: str) -> Job:
         """Ends a queued or running job, and with it the others of its transaction; a commit under way either beat it

@@ -18,6 +18,7 @@ from app.features.writes.schemas import (
     body_facts,
     from_envelope,
     request_hash,
+    rows_digest,
 )
 from app.features.writes.service.accept import AcceptWrite, checked_write
 from app.features.writes.service.accept_new import AcceptNewDataset
@@ -166,13 +167,19 @@ class _BodyReader:
         content = await spool_body(
             self.request, self.accept_write.inputs.spool(place.tenant_id, dataset_id), self.threads
         )
-        # The hash is only ever compared with that of another request with the key.
-        digest = "" if self.key is None else await self.threads.run(_raw_hash, incoming, media_type, content)
-        source = Body(content=content, format=form, gzip=gzip)
-        return msgspec.structs.replace(incoming, source=source, request_hash=digest)
+        incoming = msgspec.structs.replace(incoming, source=Body(content=content, format=form, gzip=gzip))
+        if self.key is None and incoming.options.batch_id is None:
+            # Digests are only ever compared with those of another request with the key or of the batch.
+            return incoming
+        return await self.threads.run(_with_digests, incoming, media_type, content)
 
 
-def _raw_hash(incoming: IncomingWrite, media_type: str, content: bytes | StoredBody) -> str:
+def _with_digests(incoming: IncomingWrite, media_type: str, content: bytes | StoredBody) -> IncomingWrite:
     gzip = isinstance(incoming.source, Body) and incoming.source.gzip
     facts = body_facts(content, gzip=gzip)
-    return request_hash(incoming.operation, incoming.options, media_type, facts, incoming.create)
+    operation, options = incoming.operation, incoming.options
+    return msgspec.structs.replace(
+        incoming,
+        request_hash=request_hash(operation, options, media_type, facts, incoming.create),
+        rows_digest=rows_digest(operation, options, [media_type, *facts]),
+    )

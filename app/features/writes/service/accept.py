@@ -53,7 +53,7 @@ class AcceptWrite:
         """Checks and records a write.
 
         Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, RowTooLarge, TooManyRows, NotFound,
-        IdempotencyMismatch, BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
+        IdempotencyMismatch, BatchOutOfOrder, BatchMismatch, CommitConflict, DerivedDataset, StorageFull.
         """
         incoming = checked_write(incoming, dataset)
         job = self._replayed(dataset, incoming)
@@ -83,16 +83,19 @@ class AcceptWrite:
             request=self.inputs.store(dataset, incoming, job_id),
             idempotency_key=incoming.idempotency_key,
             request_hash=incoming.request_hash,
+            rows_digest=incoming.rows_digest,
             actor=incoming.actor,
         )
 
     def _replayed(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
-        """The job of an earlier identical request. Raises IdempotencyMismatch, BatchOutOfOrder."""
+        """The job of an earlier identical request. Raises IdempotencyMismatch, BatchOutOfOrder, BatchMismatch."""
         options = incoming.options
         if incoming.idempotency_key is not None:
             return self.jobs.find_by_key(
                 dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
             )
         if options.writer_id is not None and options.batch_id is not None:
-            return self.jobs.find_by_batch(dataset.tenant_id, dataset.id, options.writer_id, options.batch_id)
+            return self.jobs.find_by_batch(
+                dataset.tenant_id, dataset.id, options.writer_id, options.batch_id, incoming.rows_digest
+            )
         return None

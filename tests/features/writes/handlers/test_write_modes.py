@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 
 import pytest
@@ -298,6 +299,24 @@ def test_writer_batch_commits_once(table):
     assert table.send(at, [row("c", 3)], writer_id="w", batch_id=7).status_code == 202
     table.service.work()
     assert table.rows == [*BEFORE, row("c", 1), row("c", 2), row("c", 3)]
+
+
+def test_writer_batch_with_other_rows_is_refused(table):
+    at = "upsert" if table.keyed else "insert"
+    first = table.send(at, [row("c", 1)], writer_id="w", batch_id=5)
+    members = problem(table.send(at, [row("c", 2)], writer_id="w", batch_id=5), 422, "batch-mismatch")
+    assert members["job_id"] == first.json()["id"]
+    assert "next batch_id" in members["detail"]
+    parameters = {"operation": at, "writer_id": "raw", "batch_id": 1}
+    lines = [json.dumps(row("d", number)).encode() + b"\n" for number in (1, 2)]
+    answers = [
+        table.client.post(f"{table.path}/writes", params=parameters, content=line, headers=NDJSON)
+        for line in (lines[0], lines[0], lines[1])
+    ]
+    assert answers[0].json()["id"] == answers[1].json()["id"]
+    problem(answers[2], 422, "batch-mismatch")
+    table.service.work()
+    assert table.rows == [*BEFORE, row("c", 1), row("d", 1)]
 
 
 def test_bad_records_are_quarantined_on_request(table):
