@@ -55,7 +55,14 @@ def test_upsert_matches_rows_with_every_index(new_table: NewTable, index: str, t
     table = new_table(**SCHEMA, table_type=table_type, **INDEXES[index])
     table.run_write("upsert", [row(number) for number in range(10)])
     job = table.run_write("upsert", [row(3, "b"), row(8, "b"), row(11)])
-    assert job["rows"] == {"inserted": 1, "updated": 2, "deleted": 0, "unchanged": 0, "quarantined": 0}
+    assert job["rows"] == {
+        "inserted": 1,
+        "updated": 2,
+        "deleted": 0,
+        "unchanged": 0,
+        "late": 0,
+        "quarantined": 0,
+    }
     assert notes(table) == {number: "b" if number in (3, 8) else "a" for number in [*range(10), 11]}
 
 

@@ -459,7 +459,7 @@ _RANKS: Final = {Claimed: 0, Decoded: 1, Replan: 1, Planned: 2, Merged: 3}
 
 def _check_sum(job: Job, input_rows: int, counts: RowCounts, refused_rows: int, *, has_scope: bool) -> None:
     """Raises HeadwaterError unless every input row is accounted for. Rows that a scope removes are extra."""
-    output_rows = counts.inserted + counts.updated + counts.unchanged + refused_rows
+    output_rows = counts.inserted + counts.updated + counts.unchanged + counts.late + refused_rows
     if not has_scope:
         output_rows += counts.deleted
     if output_rows != input_rows:

@@ -72,7 +72,7 @@ def states_before(event: InstantEvent) -> list[InstantState]:
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The effects of a write's rows; the five numbers add up to the rows that were sent."""
+    """The effects of a write's rows; the six numbers add up to the rows that were sent."""
 
     inserted: int = 0
     """Rows whose key was new."""
@@ -81,7 +81,9 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     deleted: int = 0
     """Rows that deleted the row of their key."""
     unchanged: int = 0
-    """Rows that changed nothing."""
+    """Rows that changed nothing, for another reason than `late`."""
+    late: int = 0
+    """Rows that changed nothing because the row of their key, or its tombstone, has a greater ordering value."""
     quarantined: int = 0
     """Rows that were rejected and quarantined."""
 

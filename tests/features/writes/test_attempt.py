@@ -235,12 +235,12 @@ def test_refusal_names_ten_keys_at_most() -> None:
 
 def test_rows_of_all_groups_add_up_to_those_that_were_sent() -> None:
     commit = merged(
-        of_rows(5),
-        message("b", RowCounts(unchanged=1, deleted=1)),
+        of_rows(7),
+        message("b", RowCounts(unchanged=1, late=2, deleted=1)),
         message("a", RowCounts(inserted=2, updated=1)),
     ).commit()
     assert (commit.read_version, [message.file_group for message in commit.messages]) == (HEAD, ["a", "b"])
-    assert commit.outcomes[0].counts == RowCounts(inserted=2, updated=1, unchanged=1, deleted=1)
+    assert commit.outcomes[0].counts == RowCounts(inserted=2, updated=1, unchanged=1, late=2, deleted=1)
 
 
 @pytest.mark.parametrize("counts", [RowCounts(), RowCounts(inserted=4), RowCounts(inserted=5, deleted=1)])

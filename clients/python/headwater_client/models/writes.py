@@ -230,7 +230,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The effects of a write's rows; the five numbers add up to the rows that were sent."""
+    """The effects of a write's rows; the six numbers add up to the rows that were sent."""
 
     inserted: int = 0
     """Rows whose key was new."""
@@ -239,7 +239,9 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
     deleted: int = 0
     """Rows that deleted the row of their key."""
     unchanged: int = 0
-    """Rows that changed nothing."""
+    """Rows that changed nothing, for another reason than `late`."""
+    late: int = 0
+    """Rows that changed nothing because the row of their key, or its tombstone, has a greater ordering value."""
     quarantined: int = 0
     """Rows that were rejected and quarantined."""
 

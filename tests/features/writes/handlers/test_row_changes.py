@@ -111,7 +111,14 @@ def test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven(
     assert answer.status_code == 202, answer.text
     service.work()
     redriven = client.get(f"/jobs/{answer.json()['id']}").json()
-    assert redriven["rows"] == {"inserted": 0, "updated": 0, "deleted": 1, "unchanged": 0, "quarantined": 0}
+    assert redriven["rows"] == {
+        "inserted": 0,
+        "updated": 0,
+        "deleted": 1,
+        "unchanged": 0,
+        "late": 0,
+        "quarantined": 0,
+    }
     assert rows(client, events) == [C]
 
 

@@ -73,7 +73,14 @@ def test_write_that_commits_within_the_wait_returns_its_version(client, orders, 
     job = answer.json()
     assert (job["state"], job["committed_version"]) == ("succeeded", 1)
     assert (job["first_offset"], job["last_offset"]) == (0, 1)
-    assert job["rows"] == {"inserted": 2, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 0}
+    assert job["rows"] == {
+        "inserted": 2,
+        "updated": 0,
+        "deleted": 0,
+        "unchanged": 0,
+        "late": 0,
+        "quarantined": 0,
+    }
     assert rows_of(client, orders) == ROWS
     assert client.get(orders).headers["etag"] == '"1"'
 
