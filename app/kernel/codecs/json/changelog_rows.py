@@ -30,6 +30,7 @@ from msgspec import Raw
 from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
 from app.kernel.codecs.faults import Faults, below, shown
 from app.kernel.codecs.json.row_reader import RowReader, lacks, read_row
+from app.kernel.codecs.json.unavailable_values import UNAVAILABLE, is_unavailable, may_be_unavailable
 from app.kernel.codecs.value_parser import JsonNumber, Members, describe, distinct_members
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.kernel.format.rows.change_schema import ChangeSchema
@@ -201,7 +202,36 @@ class ChangeReader:
             return []
         return [self._read_row(_DELTA_OPS[text], "row", members, faults)]
 
+    def _available(self, op: str, members: dict[str, Any], faults: Faults) -> dict[str, Any]:
+        """The members of an envelope without values that Debezium has not read; those of `after` are those of `before`.
+
+        An update that lacks one is a fault: the stored value is not to be replaced.
+        """
+        before, after = members.get("before"), members.get("after")
+        if isinstance(before, Members):
+            before = Members(member for member in before if not self._is_unavailable(*member))
+        if isinstance(after, Members):
+            old = dict(before) if isinstance(before, Members) else {}
+            row = Members()
+            for name, value in after:
+                if not self._is_unavailable(name, value):
+                    row.append((name, value))
+                elif name in old:
+                    row.append((name, old[name]))
+                elif op == "u":
+                    faults.add(below("/after", name), UNAVAILABLE)
+            after = row
+        return members | {"before": before, "after": after}
+
+    def _is_unavailable(self, name: str, value: Any) -> bool:
+        types = self.compiled_schema.types
+        return name in types and is_unavailable(value, types[name])
+
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
+        count = faults.count
+        members = self._available(op, members, faults)
+        if faults.count > count:
+            return []
         null_name = _UNWANTED[op]
         if null_name is not None and members.get(null_name) is not None:
             faults.add(f"/{null_name}", f'expected null in an envelope of op "{op}"')
@@ -358,6 +388,8 @@ def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:
                 rows.append(old)
             case _:
                 raise Undecodable
+    if may_be_unavailable(b"\n".join(rows)):
+        raise Undecodable
     marks = 4 * len(envelopes) + _marks(before) + _marks(after)
     for name in _IGNORED:
         marks += _marks(_values(envelopes, name))
