@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from app.infra.files.slices.file_slice import Block, SliceReader
 from app.infra.files.slices.incoming import Incoming, InScope, incoming_schema
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import row_hashes
+from app.infra.files.slices.tombstone_set import TombstoneSet, found_by
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
 from app.infra.identifiers import random_hex
@@ -33,6 +34,7 @@ from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.paths import Folder, written_path
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.format.rows.tombstones import tombstone_schema
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.prune import RowFilter
 
@@ -77,7 +79,7 @@ class TaskFiles:
     @property
     def live_rows(self) -> int:
         """The greatest possible number of rows in the group."""
-        return sum(file.live_rows for file in self.task.files)
+        return sum(file.live_rows for file in self.task.files if file.kind.holds_rows)
 
     @property
     def base(self) -> list[int]:
@@ -87,17 +89,30 @@ class TaskFiles:
     @property
     def pending(self) -> list[DataFile]:
         """Logs, and writes without a bucket yet, in the order of their commits."""
-        return [file for file in self.task.files if file.kind is not FileKind.BASE]
+        return [file for file in self.task.files if file.kind.is_pending]
+
+    def tombstones(self) -> TombstoneSet:
+        """The tombstones of the group; of one that is halved, those of the task's part."""
+        task = self.task
+        schema = tombstone_schema(task.dataset)
+        return TombstoneSet(
+            task.dataset,
+            task.files,
+            lambda numbers: self._own_blocks(self.resources.slices.blocks(task.files, schema, numbers)),
+            None if task.divides else found_by(self.resources.lookup, task.dataset),
+        )
 
     def blocks(self, numbers: Sequence[int], row_filter: RowFilter | None = None) -> Iterator[Block]:
         """Live rows of these files; with `row_filter`, row groups without matches may be omitted. Raises CorruptFile.
 
         Of a group that is halved, those of the task's part.
         """
+        schema = stored_schema(self.task.dataset)
+        return self._own_blocks(self.resources.slices.blocks(self.task.files, schema, numbers, row_filter))
+
+    def _own_blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         task = self.task
-        for block in self.resources.slices.blocks(
-            task.files, stored_schema(task.dataset), numbers, row_filter
-        ):
+        for block in blocks:
             own = block.at(inside(block.rows, task.dataset, task.slot)) if task.divides else block
             if own.rows.num_rows:
                 yield own
@@ -209,7 +224,7 @@ class TaskFiles:
             path_of=self.path,
             schema=schema or stored_schema(self.task.dataset),
             kind=kind,
-            index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
+            index=_index_kind(self.task.dataset, kind),
             copies=self.resources.lookup.copies
             if kind is FileKind.BASE and marks_rows(self.task.dataset)
             else None,
@@ -244,10 +259,10 @@ def marks_rows(dataset: DatasetDefinition) -> bool:
     return dataset.keyed and dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
 
 
-def _index_kind(dataset: DatasetDefinition) -> IndexKind | None:
-    """The kind of key index of each base file: with positions, where old rows are marked by position."""
-    if not dataset.keyed:
+def _index_kind(dataset: DatasetDefinition, kind: FileKind) -> IndexKind | None:
+    """The kind of key index of each file: with positions, where rows or tombstones are marked by position."""
+    if not dataset.keyed or kind.is_pending:
         return None
-    if marks_rows(dataset) or dataset.index is IndexType.RECORD:
+    if kind is FileKind.TOMBSTONE or marks_rows(dataset) or dataset.index is IndexType.RECORD:
         return IndexKind.RECORD
     return IndexKind.BLOOM if dataset.index is IndexType.BLOOM else None

@@ -244,7 +244,7 @@ class Merged(_Input, frozen=True, kw_only=True):
         new_definition, restore = self.decoded.evolved, self.decoded.restored
         messages = [self.messages[name] for name in sorted(self.messages)]
         if restore is not None:
-            messages = restore.plan.with_postponed(self.messages)
+            messages = restore.plan.with_listings(self.messages)
         expected_versions = [job.write.options.expected_version for job in self.jobs]
         return NewCommit(
             dataset_id=self.dataset_id,

@@ -1,13 +1,15 @@
 """Log files: writes that are stored beside the base files, to be merged on read or at compaction.
 
 A log has the unmerged rows of one commit and file group: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job` (the
-write within the commit), and the meta columns. `_hw_op` is the op of the write, or PUT for a row that was merged when
-it was written and replaces the live row.
+write within the commit), the meta columns, and `_hw_keep_seconds`: how long the tombstones of the write's deletes last.
+`_hw_op` is the op of the write; with BY_ARRIVAL added, the row is applied whatever the ordering values: a fact, or the
+result of a merge at write time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -19,18 +21,19 @@ from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
-from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.kernel.format.rows.meta_columns import META_FIELDS, resolved
 from app.kernel.format.rows.staging import JOB_COLUMN
+from app.kernel.format.rows.tombstones import KEEP_FIELD
 
-PUT: Final = 4
-_MERGES: Final = WriteIntent(operation=Operation.CHANGELOG)
-_PUTS: Final = WriteIntent(operation=Operation.OVERWRITE)
+BY_ARRIVAL: Final = 4
+_OP: Final = 3
 
 
 def log_schema(dataset: DatasetDefinition) -> pa.Schema:
     """The columns of a log file."""
-    return pa.schema([*incoming_schema(dataset), *META_FIELDS])
+    # Logs of earlier releases have no column for tombstones.
+    return pa.schema([*incoming_schema(dataset), *META_FIELDS, KEEP_FIELD.with_nullable(True)])
 
 
 def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[DataFile]) -> Incoming:
@@ -64,28 +67,36 @@ class _Tables:
         schema = log_schema(self._dataset)
         first = 0
         for file in self._logs:
-            last = first - 1
             parquet = self._reader.open(file)
             for group in range(parquet.metadata.num_row_groups):
                 rows = resolved(
                     read_row_group(parquet, group, schema), file.written_version, file.first_offset
                 )
-                numbered_rows = self._numbered(rows, first)
-                last = max(last, int(numbered_rows.column(JOB_COLUMN).to_numpy().max(initial=-1)))
-                yield numbered_rows
-            first = last + 1
+                yield self._numbered(rows, first, file.written_at)
+                first = len(self._intents)
 
-    def _numbered(self, rows: pa.Table, first: int) -> pa.Table:
-        # Two numbers for each write of the log: rows to merge, and rows that replace live rows.
-        ops = rows.column(OP_COLUMN).to_numpy()
-        puts = ops == PUT
-        jobs = first + 2 * rows.column(JOB_COLUMN).to_numpy().astype(np.int64) + puts
-        for job in np.unique(jobs):
-            self._intents[int(job)] = _PUTS if (job - first) % 2 else _MERGES
-        rows = rows.set_column(
-            rows.schema.get_field_index(OP_COLUMN),
-            OP_FIELD,
-            pa.array(np.where(puts, Op.APPEND, ops), pa.uint8()),
+    def _numbered(self, rows: pa.Table, first: int, written_at: datetime | None) -> pa.Table:
+        """The rows with numbers from `first` on, one for each write and way to apply its rows."""
+        stored_ops = rows.column(OP_COLUMN).to_numpy()
+        writes = np.stack(
+            [
+                rows.column(JOB_COLUMN).to_numpy().astype(np.int64),
+                stored_ops // BY_ARRIVAL,
+                rows.column(KEEP_FIELD.name).fill_null(0).to_numpy().astype(np.int64),
+            ],
+            axis=1,
         )
+        distinct, numbers = np.unique(writes, axis=0, return_inverse=True)
+        for number, (_, by_arrival, keep_seconds) in enumerate(distinct.tolist(), first):
+            self._intents[number] = WriteIntent(
+                operation=Operation.CHANGELOG,
+                by_arrival=bool(by_arrival),
+                keep_seconds=keep_seconds,
+                committed_at=written_at,
+            )
+        rows = rows.drop_columns([KEEP_FIELD.name])
+        at = rows.schema.get_field_index(OP_COLUMN)
+        rows = rows.set_column(at, OP_FIELD, pa.array(stored_ops & _OP, pa.uint8()))
         at = rows.schema.get_field_index(JOB_COLUMN)
-        return rows.set_column(at, rows.schema.field(at), pa.array(jobs, pa.int32()))
+        jobs = pa.array(first + numbers.reshape(-1), pa.int32())
+        return rows.set_column(at, rows.schema.field(at), jobs)

@@ -41,7 +41,7 @@ def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -
     feed_rows = changes.select(names)
     rows = pa.concat_tables([feed_rows, table.select(names)])
     values = row_codes(rows)
-    keys = key_numbers(rows, dataset.record_key) if dataset.keyed else values
+    keys = key_numbers(dataset.record_key, rows) if dataset.keyed else values
     offsets: _Numbers = changes.column(OFFSET_COLUMN).to_numpy()
     sides = _Sides(
         ops=changes.column(OP_COLUMN).to_numpy().astype(np.int64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -37,6 +38,7 @@ def plan_clustering(
     file_groups: Collection[str] | None = None,
     attempt: str,
     data_prefix: str,
+    planned_at: datetime | None = None,
 ) -> list[MergeTask]:
     """One task per file group with unordered files. Without a key, tasks per partition, each of limited size.
 
@@ -65,6 +67,7 @@ def plan_clustering(
             data_prefix=data_prefix,
             compact=True,
             cluster=by,
+            planned_at=planned_at,
         )
         for group, slot, files in work
     ]

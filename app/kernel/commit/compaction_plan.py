@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 
 from app.kernel.commit.read_plan import in_globs
@@ -22,6 +23,7 @@ def plan_compaction(
     file_groups: Collection[str] | None = None,
     attempt: str,
     data_prefix: str,
+    planned_at: datetime | None = None,
 ) -> list[MergeTask]:
     """One task per file group with something to compact. Without a key, tasks per partition, each of about one file's
     size.
@@ -33,7 +35,8 @@ def plan_compaction(
 
     `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
     partition; None for all. `file_groups`: those that the policy has selected; None for all. A policy acts again and
-    again, so it joins small files by levels, see `small_files_to_join`.
+    again, so it joins small files by levels, see `small_files_to_join`. `planned_at`: the least time of a later commit;
+    None if tombstones are kept whatever their age.
     """
     about = [
         file
@@ -41,7 +44,12 @@ def plan_compaction(
         if file_groups is None or file.file_group in file_groups
     ]
     choice = partial(_worthwhile, dataset, by_levels=file_groups is not None)
-    plan = partial(_by_group, choice) if dataset.keyed else partial(_by_partition, choice, dataset, attempt)
+    tombstones = partial(_tombstones, dataset, planned_at)
+    plan = (
+        partial(_by_group, choice, tombstones)
+        if dataset.keyed
+        else partial(_by_partition, choice, dataset, attempt)
+    )
     return [
         MergeTask(
             dataset=dataset,
@@ -53,6 +61,7 @@ def plan_compaction(
             attempt=attempt,
             data_prefix=data_prefix,
             compact=True,
+            planned_at=planned_at,
         )
         for group, slot, files in plan(about, partitions)
     ]
@@ -65,14 +74,19 @@ _PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
 _Choice = Callable[[Sequence[DataFile]], list[DataFile]]
 
 
-def _by_group(choice: _Choice, files: Sequence[DataFile], partitions: Sequence[str] | None) -> _PlannedGroups:
+def _by_group(
+    choice: _Choice,
+    tombstones: _Choice,
+    files: Sequence[DataFile],
+    partitions: Sequence[str] | None,
+) -> _PlannedGroups:
     groups: dict[str, list[DataFile]] = {}
     for file in files:
         groups.setdefault(file.file_group, []).append(file)
     for group, candidates in sorted(groups.items()):
         matching = [file for file in candidates if _in_partitions(file, partitions)]
         pending = any(file.kind.is_pending for file in matching)
-        to_rewrite = candidates if pending else [*choice(matching), *_tombstones(matching)]
+        to_rewrite = candidates if pending else [*choice(matching), *tombstones(matching)]
         if to_rewrite:
             yield group, bucket_slot(group), to_rewrite
 
@@ -131,10 +145,18 @@ def _without_lone(files: Sequence[DataFile]) -> list[DataFile]:
     return [file for file in files if file.deletion_vector or sharing[file.slot] > 1]
 
 
-def _tombstones(files: Sequence[DataFile]) -> list[DataFile]:
+def _tombstones(
+    dataset: DatasetDefinition, planned_at: datetime | None, files: Sequence[DataFile]
+) -> list[DataFile]:
     """The tombstone files of a group, if they are several, or some of their tombstones have ended."""
     tombstones = [file for file in files if file.kind is FileKind.TOMBSTONE]
-    return tombstones if len(tombstones) > 1 or any(file.deletion_vector for file in tombstones) else []
+    kept = timedelta(seconds=dataset.keep_seconds)
+    due = len(tombstones) > 1 or any(
+        file.deletion_vector
+        or (planned_at is not None and file.written_at is not None and file.written_at + kept < planned_at)
+        for file in tombstones
+    )
+    return tombstones if due else []
 
 
 def _by_partition(

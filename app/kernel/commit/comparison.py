@@ -97,7 +97,7 @@ def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) 
     rows = pa.concat_tables([before, after])
     if not dataset.keyed:
         return _of_bags(row_codes(rows), before.num_rows)
-    keys = key_numbers(rows, dataset.record_key)
+    keys = key_numbers(dataset.record_key, rows)
     old_number = np.full(int(keys.max(initial=-1)) + 1, -1)
     new_number = old_number.copy()
     old_number[keys[: before.num_rows]] = np.arange(before.num_rows)

@@ -30,8 +30,13 @@ def is_small(dataset: DatasetDefinition, file: DataFile) -> bool:
     return file.size_bytes < small_below(dataset)
 
 
-def small_files_to_rewrite(dataset: DatasetDefinition, files: Sequence[DataFile], new_rows: int) -> list[int]:
-    """The numbers of the base files of a group that a merge of this many new rows rewrites, whatever their keys.
+def small_files_to_rewrite(
+    dataset: DatasetDefinition,
+    files: Sequence[DataFile],
+    new_rows: int,
+    kind: FileKind = FileKind.BASE,
+) -> list[int]:
+    """The numbers of a group's files of this kind that a merge of this many new rows rewrites, whatever their keys.
 
     By levels, from the new rows on. Small files only, and few rows and bytes, which bounds the cost of a small write.
     Large writes are stored by themselves. Clustered files keep their order.
@@ -41,7 +46,7 @@ def small_files_to_rewrite(dataset: DatasetDefinition, files: Sequence[DataFile]
     small = (
         at
         for at, file in enumerate(files)
-        if file.kind is FileKind.BASE and file.clustered_by is None and is_small(dataset, file)
+        if file.kind is kind and file.clustered_by is None and is_small(dataset, file)
     )
     for number in sorted(small, key=lambda at: (files[at].live_rows, at)):
         file = files[number]

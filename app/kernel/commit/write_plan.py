@@ -83,6 +83,11 @@ class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
     keep_seconds: int = 0
     committed_at: datetime | None = None
 
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether its rows replace live rows as they are."""
+        return self.operation.replaces or self.by_arrival
+
 
 class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The task that merges one file group; plain values, sent to Spark.
@@ -93,7 +98,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     postponed writes and deletion vectors applied, and may be of other groups; `cluster` is the order of their rows, if
     any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the same
     path. `watermark`: that of the version before, which decides which rows are late. `checks_lateness`: whether they
-    are compared with it.
+    are compared with it. `planned_at`: the least time of the commit, where there are tombstones.
     """
 
     dataset: DatasetDefinition
@@ -109,6 +114,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cluster: ClusterBy | None = None
     checks_lateness: bool = msgspec.field(default=False, name="judged")
     watermark: datetime | None = None
+    planned_at: datetime | None = None
 
     @property
     def by_value(self) -> bool:
@@ -235,6 +241,7 @@ def plan_merge(
             scope=scope,
             checks_lateness=checks_lateness,
             watermark=watermark,
+            planned_at=next((intent.committed_at for intent in intents.values()), None),
         )
         for each in work
         if each.file_group not in done_groups

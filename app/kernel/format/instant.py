@@ -82,10 +82,10 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Rows that deleted the row of their key."""
     unchanged: int = 0
     """Rows that changed nothing, for another reason than `late`."""
-    late: int = 0
-    """Rows that changed nothing because the row of their key, or its tombstone, has a greater ordering value."""
     quarantined: int = 0
     """Rows that were rejected and quarantined."""
+    late: int = 0
+    """Rows that changed nothing because their ordering value is less than that of the row or delete of their key."""
 
     @property
     def sent(self) -> int:

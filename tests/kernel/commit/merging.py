@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,12 @@ from app.kernel.format.rows.meta_columns import (
     VERSION_COLUMN,
 )
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.format.rows.tombstones import (
+    DELETED_AT_FIELD,
+    KEEP_FIELD,
+    ORDERING_COLUMN,
+    tombstone_schema,
+)
 from tests.kernel.commit.reference import Key, Row, Table, Write, exact
 
 FIELDS = [
@@ -128,8 +135,12 @@ _OPS = {
 }
 
 
+_KEPT_FOR = 10
+
+
 @st.composite
 def writes(draw: st.DrawFn, operations: Sequence[Operation], min_size: int = 1) -> Write:
+    """Deletes of those with a `keep` leave tombstones, for a time that a later write may be after."""
     operation = draw(st.sampled_from(operations))
     ops = _OPS.get(operation, st.just(Op.APPEND))
     option = draw(st.sampled_from(["none", "drop", "quarantine"]))
@@ -138,6 +149,9 @@ def writes(draw: st.DrawFn, operations: Sequence[Operation], min_size: int = 1) 
         rows=draw(st.lists(st.tuples(ops, ROWS), min_size=min_size, max_size=6)),
         drop=option == "drop",
         quarantine=option == "quarantine",
+        by_arrival=operation is Operation.CHANGELOG and draw(st.booleans()),
+        keep=draw(st.sampled_from([0, _KEPT_FOR])) if operation in _OPS else 0,
+        at=draw(st.sampled_from([0, 0, _KEPT_FOR, _KEPT_FOR + 1])),
     )
 
 
@@ -174,10 +188,15 @@ def incoming_rows(dataset: DatasetDefinition, writes: Sequence[Write]) -> pa.Tab
     )
 
 
-def intents(writes: Sequence[Write]) -> dict[int, WriteIntent]:
+def intents(dataset: DatasetDefinition, writes: Sequence[Write]) -> dict[int, WriteIntent]:
     return {
         number: WriteIntent(
-            operation=write.operation, drop_duplicates=write.drop, quarantine=write.quarantine
+            operation=write.operation,
+            drop_duplicates=write.drop,
+            quarantine=write.quarantine,
+            by_arrival=write.by_arrival,
+            keep_seconds=write.keep if Table(dataset=dataset).ordered else 0,
+            committed_at=datetime.fromtimestamp(write.at, UTC),
         )
         for number, write in enumerate(writes)
     }
@@ -190,13 +209,30 @@ def touched(table: Table, writes: Sequence[Write]) -> list[Row]:
     return [values for key, values in table.live.items() if key in keys]
 
 
+def tombstone_rows(table: Table) -> pa.Table:
+    """The tombstones of the table, in the order of their keys, as a file has them."""
+    schema = tombstone_schema(table.dataset)
+    rows = [
+        {
+            **dict(zip(table.dataset.record_key, key, strict=True)),
+            ORDERING_COLUMN: each.order[1] if each.order[0] else None,
+            VERSION_COLUMN: 1,
+            DELETED_AT_FIELD.name: datetime.fromtimestamp(each.until - each.keep, UTC),
+            KEEP_FIELD.name: each.keep,
+        }
+        for key, each in table.tombstones.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
 def run(table: Table, writes: Sequence[Write]) -> MergeResult:
     """Merges the writes, as one group, into those live rows whose keys they touch."""
     return merge(
         table.dataset,
         current_rows(table.dataset, touched(table, writes)),
         incoming_rows(table.dataset, writes),
-        intents(writes),
+        intents(table.dataset, writes),
+        tombstones=tombstone_rows(table),
         retract_rest=any(write.rest is not None for write in writes),
     )
 
@@ -226,6 +262,7 @@ def check(start: Table, writes: Sequence[Write], end: Table, counts: Sequence[di
     current = touched(start, writes)
     _check_rows(end, current, writes, result)
     _check_past(end, current, result)
+    _check_tombstones(start, end, result)
     quarantined = sum(each["quarantined"] for each in counts)
     assert result.quarantined_rows.num_rows == quarantined
     assert result.quarantined_rows.schema == incoming_rows(end.dataset, writes).schema
@@ -243,6 +280,22 @@ def _check_rows(end: Table, current: Sequence[Row], writes: Sequence[Write], res
     assert len(kept) + len(rows) == len(stored)
     numbers = {end.key(values): at for at, values in enumerate(current)}
     assert result.replaces.tolist() == [numbers.get(end.key(values), -1) for values in rows]
+
+
+def _check_tombstones(start: Table, end: Table, result: MergeResult) -> None:
+    stay = dict(zip(start.tombstones, result.tombstones_stay.tolist(), strict=True))
+    left = {key: each for key, each in start.tombstones.items() if stay[key]}
+    fresh = [] if result.tombstones is None else result.tombstones.to_pylist()
+    for each in fresh:
+        key = end.key(each)
+        assert key not in left
+        expected = end.tombstones[key]
+        assert each[ORDERING_COLUMN] == (expected.order[1] if expected.order[0] else None)
+        assert (each[VERSION_COLUMN], each[DELETED_AT_FIELD.name]) == (None, None)
+        assert each[KEEP_FIELD.name] == expected.keep
+        left[key] = expected
+    assert left == end.tombstones
+    assert not end.tombstones.keys() & end.live.keys()
 
 
 def _check_past(end: Table, current: Sequence[Row], result: MergeResult) -> None:

@@ -17,7 +17,6 @@ from app.kernel.format.rows.changelog import Op
 Row = dict[str, Any]
 RowChange = tuple[int, Row]
 Key = tuple[Any, ...]
-ALWAYS = (2, 0)
 
 
 class Overflow(Exception):
@@ -28,7 +27,8 @@ class Overflow(Exception):
 class Write:
     """One write: its rows, each with what it does to its key. `drop`, `quarantine`: of live keys, by an insert.
 
-    `rest`: keys of live rows to take out unless the rows name them.
+    `rest`: keys of live rows to take out unless the rows name them. `by_arrival`: its rows are facts. `keep`: how long
+    its deletes keep older rows away, 0 for not at all. `at`: the time of its commit, in seconds.
     """
 
     operation: Operation
@@ -36,16 +36,32 @@ class Write:
     drop: bool = False
     quarantine: bool = False
     rest: frozenset[Key] | None = None
+    by_arrival: bool = False
+    keep: int = 0
+    at: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyMutation:
-    """What a write does to one key: `reset` is the order up to which the live row is deleted, if there is one."""
+class Tombstone:
+    """What a delete left: its order, and the last time at which a row is compared with it."""
 
-    reset: tuple[int, Any] | None
     order: tuple[int, Any]
+    until: int
+    keep: int
+
+
+@dataclass(kw_only=True)
+class KeyState:
+    """The live row of a key, or its tombstone, or nothing.
+
+    `cause`: the place of the last row that had an effect. `late`: the places of late rows, and whether a tombstone kept
+    the row away.
+    """
+
     row: Row | None
-    rows: int
+    tombstone: Tombstone | None
+    cause: int | None = None
+    late: dict[int, bool] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -55,6 +71,7 @@ class Table:
     dataset: DatasetDefinition
     live: dict[Key, Row] = field(default_factory=dict)
     feed: list[tuple[int, Row]] = field(default_factory=list)
+    tombstones: dict[Key, Tombstone] = field(default_factory=dict)
 
     def key(self, row: Row) -> Key:
         return tuple(row[name] for name in self.dataset.record_key)
@@ -74,6 +91,10 @@ class Table:
         """Applies a write without options and returns its counts."""
         return self.apply_write(self.plain(operation, rows))
 
+    def copy(self) -> Table:
+        """The same table with an empty feed."""
+        return Table(dataset=self.dataset, live=dict(self.live), tombstones=dict(self.tombstones))
+
     def refuses(self, write: Write) -> bool:
         """Whether the write fails: an insert that would find a live key, or a sum out of range that fails it."""
         forgiving = write.drop or write.quarantine
@@ -81,31 +102,28 @@ class Table:
         if strict and any(self.key(row) in self.live for _, row in write.rows):
             return True
         try:
-            Table(dataset=self.dataset, live=dict(self.live)).apply_write(write)
+            self.copy().apply_write(write)
         except Overflow:
             return True
         return False
 
     def apply_write(self, write: Write) -> dict[str, int]:
         """Applies one write and returns its counts. Raises Overflow, unless the write quarantines such rows."""
-        counts = dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "quarantined"), 0)
+        counts = dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "late", "quarantined"), 0)
         by_key: dict[Key, list[RowChange]] = {}
         overflowed: set[Key] = set()
         for change in write.rows:
             by_key.setdefault(self.key(change[1]), []).append(change)
         for key, rows in by_key.items():
-            mutation = self._mutation(rows, write.operation)
             try:
-                outcome = self._one(key, mutation, write)
+                outcomes = self._one(key, rows, write)
             except Overflow:
                 if not write.quarantine:
                     raise
-                counts["quarantined"] += len(rows)
+                outcomes = ["quarantined"] * len(rows)
                 overflowed.add(key)
-                continue
-            counted = mutation.rows if outcome == "quarantined" else 1
-            counts[outcome] += counted
-            counts["unchanged"] += len(rows) - counted
+            for outcome in outcomes:
+                counts[outcome] += 1
         for key in sorted((write.rest or frozenset()) - (set(by_key) - overflowed)):
             if key in self.live:
                 self.feed.append((Op.RETRACT, self.live.pop(key)))
@@ -116,77 +134,127 @@ class Table:
     def _folds(self) -> bool:
         return self.dataset.merge_mode in (MergeMode.PARTIAL, MergeMode.AGGREGATE)
 
+    @property
+    def ordered(self) -> bool:
+        modes = (MergeMode.PARTIAL, MergeMode.AGGREGATE, MergeMode.EVENT_TIME)
+        return self.dataset.ordering_field is not None and self.dataset.merge_mode in modes
+
     def _order(self, row: Row) -> tuple[int, Any]:
-        ordered = self._folds or self.dataset.merge_mode is MergeMode.EVENT_TIME
-        value = row[self.dataset.ordering_field] if ordered and self.dataset.ordering_field else None
+        value = row[self.dataset.ordering_field] if self.ordered and self.dataset.ordering_field else None
         return (0, 0) if value is None else (1, value)
 
-    def _mutation(self, rows: Sequence[RowChange], operation: Operation) -> KeyMutation:
-        """The rows of one key in one write, as one."""
-        following = [*rows[1:], None]
-        left = [
-            change
-            for change, after in zip(rows, following, strict=True)
-            if not (change[0] == Op.CORRECT_FROM and after is not None and after[0] == Op.CORRECT_TO)
-        ]
-        reset = None
-        for at, (op, row) in enumerate(left[:]):
-            if _deletes(op) and self._order(row) == (0, 0):
-                reset, start = ALWAYS, at + 1
-        if reset is not None:
-            left = left[start:]
-        left.sort(key=lambda change: self._order(change[1]))
-        start = 0
-        for at, (op, row) in enumerate(left):
-            if _deletes(op):
-                reset, start = max(reset or (0, 0), self._order(row)), at + 1
-        puts = [row for _, row in left[start:]]
-        if not puts:
-            return KeyMutation(reset=reset, order=(0, 0), row=None, rows=1)
-        if self.dataset.merge_mode is MergeMode.FIRST:
-            return KeyMutation(reset=reset, order=(0, 0), row=puts[0], rows=1)
-        if not self._folds:
-            return KeyMutation(reset=reset, order=self._order(puts[-1]), row=puts[-1], rows=1)
-        states = [row if operation.replaces else self._state(row) for row in puts]
-        state = states[0]
-        for other in states[1:]:
-            state = self._combined(state, other, newer=True)
-        return KeyMutation(reset=reset, order=self._order(puts[-1]), row=state, rows=len(puts))
+    def _one(self, key: Key, rows: Sequence[RowChange], write: Write) -> list[str]:
+        """The outcome of each of the rows of one key, which are applied one by one; the feed gets the difference."""
+        before, tombstone = self.live.get(key), self.tombstones.get(key)
+        refused = before is not None and write.operation.refuses_live_keys
+        if tombstone is not None and write.at > tombstone.until:
+            tombstone = None
+        state = KeyState(row=None if refused else before, tombstone=tombstone)
+        for place, (op, row) in enumerate(rows):
+            self._step(state, place, op, row, write)
+        outcomes = ["unchanged"] * len(rows)
+        if refused:
+            assert write.drop or write.quarantine
+            assert state.cause is not None
+            places = range(len(rows)) if self._folds else [state.cause]
+            for place in places if write.quarantine else ():
+                outcomes[place] = "quarantined"
+            return outcomes
+        after = before if state.cause is None else state.row
+        changed = (before is None) != (after is None)
+        if before is not None and after is not None:
+            changed = exact(before) != exact(after)
+        if changed and after is not None:
+            self._fitting(after)
+        if state.cause is not None:
+            self._put(key, before if after is not None and not changed else after, state.tombstone)
+        for place, by_tombstone in state.late.items():
+            if by_tombstone or not (self._folds and changed):
+                outcomes[place] = "late"
+        if changed:
+            assert state.cause is not None
+            outcomes[state.cause] = self._emit(before, after)
+        return outcomes
 
-    def _one(self, key: Key, mutation: KeyMutation, write: Write) -> str:
-        before = self.live.get(key)
-        resets = before is not None and mutation.reset is not None and mutation.reset >= self._order(before)
-        if mutation.row is None:
-            if before is None or not resets:
-                return "unchanged"
-            del self.live[key]
+    def _put(self, key: Key, row: Row | None, tombstone: Tombstone | None) -> None:
+        self.live.pop(key, None)
+        self.tombstones.pop(key, None)
+        if row is not None:
+            self.live[key] = row
+        elif tombstone is not None:
+            self.tombstones[key] = tombstone
+
+    def _emit(self, before: Row | None, after: Row | None) -> str:
+        if before is None and after is not None:
+            self.feed.append((Op.APPEND, after))
+            return "inserted"
+        if before is not None and after is None:
             self.feed.append((Op.RETRACT, before))
             return "deleted"
-        if before is None:
-            self.live[key] = self._fitting(mutation.row)
-            self.feed.append((Op.APPEND, mutation.row))
-            return "inserted"
-        if write.operation.refuses_live_keys:
-            assert write.drop or write.quarantine
-            return "unchanged" if write.drop else "quarantined"
-        after = mutation.row if resets or write.operation.replaces else self._merged(before, mutation)
-        if exact(before) == exact(after):
-            return "unchanged"
-        self.live[key] = self._fitting(after)
+        assert before is not None
+        assert after is not None
         self.feed += [(Op.CORRECT_FROM, before), (Op.CORRECT_TO, after)]
         return "updated"
 
-    def _merged(self, before: Row, mutation: KeyMutation) -> Row:
-        assert mutation.row is not None
-        newer = mutation.order >= self._order(before)
+    def _step(self, state: KeyState, place: int, op: int, row: Row, write: Write) -> None:
+        """Applies one row to its key."""
+        order = self._order(row)
+        if op == Op.CORRECT_FROM and not write.by_arrival:
+            self._correct(state, place, order)
+            return
+        if _deletes(op):
+            self._delete(state, place, order, write)
+            return
+        replaces = write.by_arrival or (write.operation.replaces and place == 0)
+        if not replaces and state.tombstone is not None and order < state.tombstone.order:
+            state.late[place] = True
+            return
+        whole = row if write.by_arrival or write.operation.replaces else self._state(row)
+        if replaces or state.row is None:
+            state.row, state.tombstone, state.cause = whole, None, place
+            return
+        newer = order >= self._order(state.row)
+        if self.ordered and not newer:
+            state.late[place] = False
         match self.dataset.merge_mode:
-            case MergeMode.EVENT_TIME:
-                return mutation.row if newer else before
-            case MergeMode.COMMIT_TIME:
-                return mutation.row
             case MergeMode.FIRST:
-                return before
-        return self._combined(before, mutation.row, newer=newer)
+                return
+            case MergeMode.EVENT_TIME:
+                if not newer:
+                    return
+                state.row = whole
+            case MergeMode.COMMIT_TIME:
+                state.row = whole
+            case _:
+                state.row = self._combined(state.row, whole, newer=newer)
+        state.cause = place
+
+    def _correct(self, state: KeyState, place: int, order: tuple[int, Any]) -> None:
+        """Takes the old row of a correction out, unless the key is newer."""
+        newer = (state.row is not None and self._order(state.row) > order) or (
+            state.tombstone is not None and state.tombstone.order > order
+        )
+        if newer:
+            state.late[place] = state.tombstone is not None
+        else:
+            state.row, state.tombstone, state.cause = None, None, place
+
+    def _delete(self, state: KeyState, place: int, order: tuple[int, Any], write: Write) -> None:
+        keep = write.keep if self.ordered else 0
+        if order == (0, 0) or write.by_arrival:
+            if keep and not write.by_arrival:
+                if state.row is None:
+                    return
+                order = self._order(state.row)
+        else:
+            stands = state.row is not None and self._order(state.row) > order
+            if stands or (state.tombstone is not None and state.tombstone.order > order):
+                state.late[place] = not stands
+                return
+        state.row, state.cause = None, place
+        state.tombstone = None
+        if keep:
+            state.tombstone = Tombstone(order=order, until=write.at + keep, keep=keep)
 
     def _state(self, row: Row) -> Row:
         """A row that comes in, as a table of nothing else would hold it."""

@@ -78,7 +78,7 @@ def test_upsert_of_entries_in_another_order_changes_nothing() -> None:
         dataset(),
         current_rows(dataset(), [row("k", tags=TAGS)]),
         incoming_rows(dataset(), writes),
-        intents(writes),
+        intents(dataset(), writes),
     )
     assert (feed(result), result.counts) == ([], {0: RowCounts(unchanged=1)})
 
@@ -90,7 +90,7 @@ def test_snapshot_without_a_key_keeps_rows_with_entries_in_another_order() -> No
         heap,
         current_rows(heap, [row("k", tags=TAGS)]),
         incoming_rows(heap, writes),
-        intents(writes),
+        intents(heap, writes),
         retract_rest=True,
     )
     assert (feed(result), result.counts) == ([], {0: RowCounts(unchanged=1)})
@@ -100,7 +100,7 @@ def test_retraction_without_a_key_finds_its_row_by_entries_in_another_order() ->
     heap = dataset(key=[])
     writes = [Write(operation=Operation.CHANGELOG, rows=[(Op.RETRACT, row("k", tags=TURNED))])]
     result = merge(
-        heap, current_rows(heap, [row("k", tags=TAGS)]), incoming_rows(heap, writes), intents(writes)
+        heap, current_rows(heap, [row("k", tags=TAGS)]), incoming_rows(heap, writes), intents(heap, writes)
     )
     # The change has the row as it is stored.
     assert [(op, values["tags"]) for op, values in feed(result)] == [(Op.RETRACT, TAGS)]

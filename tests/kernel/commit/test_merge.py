@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +18,7 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op
 from tests.kernel.commit import merging
 from tests.kernel.commit.merging import GROUPED, ROWS, check, dataset, datasets, feed, row, writes
-from tests.kernel.commit.reference import Row, Table, Write, exact
+from tests.kernel.commit.reference import Overflow, Row, Table, Write, exact
 from tests.support.examples import a_third_of
 from tests.support.shares import share
 
@@ -25,7 +28,7 @@ def run(table: Table, parts: list[tuple[Operation, list[Row]]]) -> MergeResult:
 
 
 def copy(table: Table) -> Table:
-    return Table(dataset=table.dataset, live=dict(table.live))
+    return table.copy()
 
 
 @share(2)
@@ -50,20 +53,36 @@ def test_group_of_writes_merges_like_single_writes_in_order(
     check(start, accepted, end, counts)
 
 
-@settings(max_examples=a_third_of(150), deadline=None)
-@given(dataset=datasets(ordered=False), before=st.lists(ROWS, max_size=3), write=writes([Operation.UPSERT]))
-def test_unordered_write_equals_its_rows_merged_one_by_one(
-    dataset: DatasetDefinition, before: list[Row], write: Write
+CUT = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+
+
+@share(2)
+@settings(max_examples=a_third_of(300), deadline=None)
+@given(
+    dataset=datasets(),
+    before=st.lists(ROWS, max_size=3),
+    write=writes(CUT),
+    cuts=st.sets(st.integers(0, 5)),
+)
+def test_write_in_pieces_makes_the_same_table_and_tombstones(
+    dataset: DatasetDefinition, before: list[Row], write: Write, cuts: set[int]
 ) -> None:
     start = Table(dataset=dataset)
     start.apply(Operation.UPSERT, before)
-    whole, single = copy(start), copy(start)
-    whole.apply_write(write)
-    for each in write.rows:
-        single.apply_write(Write(operation=write.operation, rows=[each]))
+    whole, pieces = copy(start), copy(start)
+    bounds = [0, *sorted(cuts), len(write.rows)]
+    parts = [replace(write, rows=write.rows[first:end]) for first, end in pairwise(bounds)]
+    counts = [pieces.apply_write(each) for each in parts]
+    try:
+        counts_of_all = whole.apply_write(write)
+    except Overflow:
+        return
+    check(start, [write], whole, [counts_of_all])
+    check(start, parts, pieces, counts)
     assert {key: exact(values) for key, values in whole.live.items()} == {
-        key: exact(values) for key, values in single.live.items()
+        key: exact(values) for key, values in pieces.live.items()
     }
+    assert whole.tombstones == pieces.tombstones
 
 
 REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)
@@ -197,7 +216,7 @@ def test_late_row_changes_nothing_and_emits_nothing() -> None:
     result = run(table, [(Operation.UPSERT, [row("a", ts=4, price=None)])])
     assert result.stays.tolist() == [True]
     assert (result.rows.num_rows, result.changes.num_rows) == (0, 0)
-    assert result.counts == {0: RowCounts(unchanged=1)}
+    assert result.counts == {0: RowCounts(late=1)}
 
 
 def test_later_arrival_wins_among_equal_ordering_values() -> None:
@@ -218,7 +237,7 @@ def test_late_delete_loses_and_a_delete_without_an_ordering_value_wins(ts: int |
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.DELETE, [row("a", ts=ts)])])
     assert result.stays.tolist() == [not deleted]
-    assert result.counts == {0: RowCounts(deleted=int(deleted), unchanged=int(not deleted))}
+    assert result.counts == {0: RowCounts(deleted=int(deleted), late=int(not deleted))}
 
 
 def test_delete_leaves_no_tombstone() -> None:

@@ -44,7 +44,7 @@ def test_keyless_overwrite_keeps_common_rows_and_emits_the_difference(
     rows = [] if operation is Operation.DELETE else rows
     writes = [Write(operation=operation, rows=[(Op.APPEND, values) for values in rows])]
     current = current_rows(HEAP, before)
-    result = merge(HEAP, current, incoming_rows(HEAP, writes), intents(writes), retract_rest=True)
+    result = merge(HEAP, current, incoming_rows(HEAP, writes), intents(HEAP, writes), retract_rest=True)
 
     expected = Heap(rows=rows).changes_from(before)
     differences = feed(result)
@@ -73,7 +73,7 @@ def test_keyless_overwrite_keeps_common_rows_and_emits_the_difference(
 def test_keyless_rows_merge_only_by_overwrite_or_delete() -> None:
     writes = [Write(operation=Operation.INSERT, rows=[(Op.APPEND, row("a"))])]
     with pytest.raises(ValueError, match="without a key"):
-        merge(HEAP, current_rows(HEAP, []), incoming_rows(HEAP, writes), intents(writes))
+        merge(HEAP, current_rows(HEAP, []), incoming_rows(HEAP, writes), intents(HEAP, writes))
 
 
 CHANGES = st.lists(
@@ -102,7 +102,7 @@ def test_changes_without_a_key_are_counted_row_by_row(
         else:
             absent.append(at)
     writes = [Write(operation=Operation.CHANGELOG, rows=rows, quarantine=quarantine)]
-    result = merge(HEAP, current_rows(HEAP, before), incoming_rows(HEAP, writes), intents(writes))
+    result = merge(HEAP, current_rows(HEAP, before), incoming_rows(HEAP, writes), intents(HEAP, writes))
 
     if absent and not quarantine:
         [conflict] = result.conflicts

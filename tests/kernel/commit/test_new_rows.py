@@ -37,13 +37,13 @@ from tests.kernel.commit.reference import Row, Write
 
 
 def added(of: DatasetDefinition, group: Sequence[Write], live: Sequence[Row] = ()) -> MergeResult | None:
-    return add_new_rows(of, current_rows(of, live), incoming_rows(of, group), intents(group))
+    return add_new_rows(of, current_rows(of, live), incoming_rows(of, group), intents(of, group))
 
 
 def merged_generally(of: DatasetDefinition, group: Sequence[Write]) -> MergeResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(general, "add_new_rows", lambda *_: None)
-        return merge(of, current_rows(of, []), incoming_rows(of, group), intents(group))
+        return merge(of, current_rows(of, []), incoming_rows(of, group), intents(of, group))
 
 
 def upsert(*rows: Row) -> Write:
@@ -120,7 +120,7 @@ def test_rows_of_logs_keep_where_they_come_from() -> None:
     incoming = incoming_rows(of, [upsert(row("a"))])
     for field, number in zip(META_FIELDS, (7, 70), strict=True):
         incoming = incoming.append_column(field, pa.array([number], field.type))
-    result = merge(of, current_rows(of, []), incoming, intents([upsert(row("a"))]))
+    result = merge(of, current_rows(of, []), incoming, intents(of, [upsert(row("a"))]))
     assert result.rows.select([field.name for field in META_FIELDS]).to_pylist() == [
         {META_FIELDS[0].name: 7, META_FIELDS[1].name: 70}
     ]

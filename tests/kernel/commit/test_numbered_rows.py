@@ -17,7 +17,7 @@ def rows(keys: list[str]) -> pa.Table:
 
 
 def check_key_numbers(keys: list[str]) -> None:
-    numbers = key_numbers(rows(keys), ["k"]).tolist()
+    numbers = key_numbers(["k"], rows(keys)).tolist()
     assert len({(key, number) for key, number in zip(keys, numbers, strict=True)}) == len(set(keys))
     assert sorted(set(numbers)) == list(range(len(set(keys))))
 

@@ -6,21 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-import msgspec
 import numpy as np
 
-from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.slices.file_slice import Block
-from app.infra.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
+from app.infra.files.slices.incoming import IncomingKeys
+from app.infra.files.slices.slice_merge import MatchedRows, merge_incoming
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.small_files import small_files_to_rewrite
-from app.kernel.format.file_group import DataFile
-from app.kernel.format.index.deletion_vector import union
-from app.kernel.format.paths import Folder
 from app.kernel.format.rows.meta_columns import resolved, stored_schema
 from app.kernel.format.rows.placement import Placement, numbers_in
 from app.kernel.sql.conditions.prune import RowFilter
+from workers.engine.merge.marked_files import marked_files
 from workers.engine.merge.task_report import TaskReport
+from workers.engine.merge.tombstone_files import TombstoneFiles
 from workers.engine.task_files import TaskFiles
 
 
@@ -32,6 +30,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
     small_files: set[int] = set()
     with files.data_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
+        tombstone_files = TombstoneFiles(files)
         incoming = files.incoming()
         for item in merge_incoming(
             task.dataset,
@@ -39,6 +38,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
             incoming,
             files.resources.memory,
             live_rows=files.live_rows,
+            tombstones=tombstone_files.tombstones,
         ):
             for block in item.kept_blocks() if isinstance(item, MatchedRows) else (item,):
                 if block.file in small_files:
@@ -54,13 +54,17 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
                     )
         if report.failed or not report.changed:
             return report.empty_message()
-        marked_files = _relisted(
+        ended_paths, new_tombstones = tombstone_files.finish()
+        marked = marked_files(
             files, {number: np.concatenate(parts) for number, parts in positions_by_file.items()}
         )
         removed_paths = tuple(
             task.files[number].path for number in sorted({*positions_by_file, *small_files})
         )
-        return report.message(removed_paths=removed_paths, new_files=(*marked_files, *sink.finish()))
+        return report.message(
+            removed_paths=(*removed_paths, *ended_paths),
+            new_files=(*marked, *sink.finish(), *new_tombstones),
+        )
 
 
 def _touched(files: TaskFiles, small_files: set[int], incoming_keys: IncomingKeys) -> Iterator[Block]:
@@ -94,23 +98,3 @@ def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> RowFilter | None:
     if scope is None or scope.where is None or len(incoming_keys.hashes):
         return None
     return RowFilter(where=scope.where, schema=files.task.dataset.schema)
-
-
-def _relisted(files: TaskFiles, positions_by_file: dict[int, np.ndarray]) -> list[DataFile]:
-    """The files that lost rows, with their new vectors; a file without live rows is not listed again."""
-    reader = VectorReader(files.resources.storage)
-    deletions_by_path = {}
-    for number, positions in sorted(positions_by_file.items()):
-        file = files.task.files[number]
-        before = None if file.deletion_vector is None else reader.read(file.deletion_vector)
-        after = union(before, positions)
-        if len(after) < file.row_count:
-            deletions_by_path[file.path] = (file, after)
-    path = files.path(Folder.DELETES, files.task.slot)
-    vectors = write_vectors(
-        files.resources.storage, path, {name: after for name, (_, after) in deletions_by_path.items()}
-    )
-    return [
-        msgspec.structs.replace(file, deletion_vector=vectors[name])
-        for name, (file, _) in deletions_by_path.items()
-    ]

@@ -14,12 +14,14 @@ from app.infra.files.log_file import logged
 from app.infra.files.ordered_sink import OrderedSink
 from app.infra.files.slices.file_slice import Block
 from app.infra.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.infra.files.slices.tombstone_set import TombstoneSet
 from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.rows.meta_columns import META_NAMES, OFFSET_COLUMN
 from app.kernel.format.rows.placement import Placement, numbers_in
 from workers.engine.merge.task_report import TaskReport
+from workers.engine.merge.tombstone_files import TombstoneFiles
 from workers.engine.task_files import TaskFiles
 
 _Sink = DataSink | OrderedSink
@@ -35,7 +37,8 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
     read: set[int] = set()
     with files.ordered_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
-        for item in _merged_rows(files, report, read):
+        tombstone_files = TombstoneFiles(files)
+        for item in _merged_rows(files, report, read, tombstone_files.tombstones):
             if isinstance(item, MatchedRows):
                 for block in item.kept_blocks():
                     _place_block(block, placement, sink)
@@ -47,14 +50,21 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
         if not (report.changed or files.pending or task.compact or task.divides):
             # The feed may still have the rows as they were sent.
             return report.message(removed_paths=(), new_files=())
-        removed_paths = [task.files[number].path for number in sorted(read)] + [
-            file.path for file in files.pending
-        ]
+        ended_paths, new_tombstones = tombstone_files.finish()
+        removed_paths = (
+            *(task.files[number].path for number in sorted(read)),
+            *(file.path for file in files.pending),
+            *ended_paths,
+        )
         reads = Reads.FILES if task.compact else Reads.GROUP
-        return report.message(removed_paths=tuple(removed_paths), new_files=sink.finish(), reads=reads)
+        return report.message(
+            removed_paths=removed_paths, new_files=(*sink.finish(), *new_tombstones), reads=reads
+        )
 
 
-def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block | MatchedRows]:
+def _merged_rows(
+    files: TaskFiles, report: TaskReport, read: set[int], tombstones: TombstoneSet
+) -> Iterator[Block | MatchedRows]:
     """The group's rows after the writes. The numbers of their files are added to `read`."""
     task = files.task
     incoming = files.incoming()
@@ -69,14 +79,20 @@ def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterat
             emitting,
             files.resources.memory,
             live_rows=files.live_rows,
+            tombstones=tombstones,
         )
         return
-    blocks = _with_pending(files, report, read)
+    blocks = _with_pending(files, report, read, tombstones)
     if not task.segments and task.scope is None:
         yield from blocks
         return
     yield from merge_incoming(
-        task.dataset, lambda _: blocks, incoming, files.resources.memory, live_rows=files.live_rows
+        task.dataset,
+        lambda _: blocks,
+        incoming,
+        files.resources.memory,
+        live_rows=files.live_rows,
+        tombstones=tombstones,
     )
 
 
@@ -85,7 +101,9 @@ def _blocks(files: TaskFiles, numbers: Sequence[int], read: set[int]) -> Iterato
     return files.blocks(numbers)
 
 
-def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block]:
+def _with_pending(
+    files: TaskFiles, report: TaskReport, read: set[int], tombstones: TombstoneSet
+) -> Iterator[Block]:
     """All live rows of the group, with its logs and postponed writes merged in.
 
     Emits their changes now if they could not be emitted at write time.
@@ -104,7 +122,12 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
         pending = replace(pending, tables=report.emit_input(pending.tables))
     base = partial(_blocks, files, files.base, read)
     for item in merge_incoming(
-        task.dataset, lambda _: base(), pending, files.resources.memory, live_rows=files.live_rows
+        task.dataset,
+        lambda _: base(),
+        pending,
+        files.resources.memory,
+        live_rows=files.live_rows,
+        tombstones=tombstones,
     ):
         if isinstance(item, Block):
             yield item

@@ -26,6 +26,7 @@ from app.kernel.format.rows.key_order import key_order
 from app.kernel.format.rows.meta_columns import CORRECTS_FIELD
 from app.kernel.format.rows.placement import Placement
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.format.rows.tombstones import time_of
 from workers.engine.task_files import TaskFiles
 
 _ABSENT = FieldError(pointer="/row", detail="no row of the table equals this one, so it cannot be retracted")
@@ -49,6 +50,7 @@ class TaskReport:
         self._quarantined_rows: list[pa.Table] = []
         self._overflowed: list[str | None] = []
         self._written_once: DataSink | None = None
+        self._valid_until: int | None = None
         self.changed = False
 
     @property
@@ -93,7 +95,9 @@ class TaskReport:
         if result.quarantined_rows.num_rows:
             self._quarantined_rows.append(result.quarantined_rows)
             self._overflowed += result.overflow_fields
-        self.changed |= result.changes.num_rows > 0
+        self.changed |= result.changed
+        times = (time for time in (self._valid_until, result.valid_until) if time is not None)
+        self._valid_until = min(times, default=None)
         if not (self._loads and result.appends_only):
             return result
         # By key, so that the bounds of row groups exclude other keys.
@@ -163,6 +167,7 @@ class TaskReport:
             changelog=(*written_once, *self._changelog.finish()),
             counts=self._counts,
             quarantined=self._quarantine_files(),
+            valid_until=time_of(self._valid_until),
         )
 
     def empty_message(self) -> CommitMessage:
@@ -172,6 +177,7 @@ class TaskReport:
             counts=self._counts,
             conflicts=tuple(self._conflicts),
             quarantined={} if self._conflicts else self._quarantine_files(),
+            valid_until=time_of(self._valid_until),
         )
 
     def _quarantine_files(self) -> dict[int, tuple[QuarantineFile, ...]]:

@@ -191,9 +191,9 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
                     own_changes = own_rows(read, groups, part.spec.dataset, part.share, part.shares)
                     takes_effect = pc.not_equal(own_changes.column(OP_COLUMN), int(Op.CORRECT_FROM))
                     rows_by_key.add_incoming(own_changes.filter(takes_effect))
-            for _, rows in rows_by_key.parts():
-                if rows is not None:
-                    yield _last_of_keys(rows.combine_chunks(), key)
+            for spilled in rows_by_key.parts():
+                if spilled.incoming is not None:
+                    yield _last_of_keys(spilled.incoming.combine_chunks(), key)
 
 
 def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:

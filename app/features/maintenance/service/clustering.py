@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Protocol
 
@@ -78,6 +79,7 @@ class Clustering:
         *,
         attempt: str,
         data_prefix: str,
+        planned_at: datetime | None,
     ) -> list[MergeTask]:
         """The tasks: file groups not in the order. Raises InvalidRequest if one of the columns is gone."""
         return plan_clustering(
@@ -88,4 +90,5 @@ class Clustering:
             file_groups=request.file_groups,
             attempt=attempt,
             data_prefix=data_prefix,
+            planned_at=planned_at,
         )

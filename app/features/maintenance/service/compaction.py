@@ -94,6 +94,7 @@ class Compaction:
         *,
         attempt: str,
         data_prefix: str,
+        planned_at: datetime | None,
     ) -> list[MergeTask]:
         """The tasks: file groups with something to compact."""
         return plan_compaction(
@@ -103,4 +104,5 @@ class Compaction:
             file_groups=request.file_groups,
             attempt=attempt,
             data_prefix=data_prefix,
+            planned_at=planned_at,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.core.catalog.ports import DatasetLookup
@@ -43,10 +44,12 @@ class RewritePlan(Protocol[_Request_contra]):
         *,
         attempt: str,
         data_prefix: str,
+        planned_at: datetime | None,
     ) -> list[MergeTask]:
         """Tasks with `compact`, each of another file group, over some of the `live` files; none if nothing is due.
 
-        `live`: all files of the table, or of those of its file groups that are planned again.
+        `live`: all files of the table, or of those of its file groups that are planned again. `planned_at`: the least
+        time of a later commit, where there are tombstones.
         """
         ...
 
@@ -98,12 +101,17 @@ class RewriteFileGroups:
 
     def _write(self, work: _Rewrite[_Request], live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, runs the tasks, and adds their messages."""
+        job = work.job
+        has_tombstones = any(file.kind is FileKind.TOMBSTONE for file in live)
         tasks = work.plan(
             work.request,
             work.dataset.definition,
             live,
             attempt=work.next_attempt(),
-            data_prefix=dataset_prefix(work.job.tenant_id, work.job.dataset_id),
+            data_prefix=dataset_prefix(job.tenant_id, job.dataset_id),
+            planned_at=self.timeline.next_commit_time(job.tenant_id, job.dataset_id)
+            if has_tombstones
+            else None,
         )
         for task, message in zip(tasks, merge(self.engine, tasks, tag), strict=True):
             work.add(task, message)

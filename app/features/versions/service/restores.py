@@ -33,6 +33,7 @@ from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
+from app.kernel.format.paths import attempt_name, dataset_prefix
 from app.kernel.format.rows.staged import StagedFile
 
 _WAYS: Final = ("version", "as_of", "savepoint", "tag")
@@ -145,8 +146,17 @@ class StageEarlier:
             then = under_schema(
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
-            tasks = plan_restaging(plan, then, dataset.definition, prefix)
-            files = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
+            tasks = plan_restaging(
+                plan,
+                then,
+                dataset.definition,
+                prefix,
+                data_prefix=dataset_prefix(dataset.tenant_id, dataset.id),
+                attempt=attempt_name(job.instant, job.epoch, 0),
+            )
+            results = self.engine.run(tasks, tag)
+            files = [each.file for each in results if each.file is not None]
+            plan = plan.with_tombstones(file for each in results for file in each.tombstones)
         return StagedInput(
             job=job,
             files=_numbered(files),

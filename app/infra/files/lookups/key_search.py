@@ -18,6 +18,7 @@ from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import Block, SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import merge_incoming
+from app.infra.files.slices.tombstone_set import TombstoneSet
 from app.infra.files.storage import Storage
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_plan import WriteScope
@@ -49,7 +50,8 @@ class KeySearch:
         vectors = VectorReader(storage)
         self._reader = reader
         self._memory = memory
-        self._finder = FileFinder(storage, SliceReader(reader, vectors))
+        self._slices = SliceReader(reader, vectors)
+        self._finder = FileFinder(storage, self._slices)
         self._lookup = KeyLookup(storage, reader, vectors, hot)
 
     def answers(
@@ -155,6 +157,7 @@ class KeySearch:
             incoming,
             self._memory,
             live_rows=sum(file.live_rows for file in files),
+            tombstones=TombstoneSet.read(self._slices, dataset, files, self._lookup),
         )
         for item in parts:
             if isinstance(item, Block):

@@ -51,9 +51,11 @@ def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> Fo
                 rows_by_key.add_incoming(changes)
         for rows in _rows(slices, task, task.files, memory):
             rows_by_key.add_live(rows)
-        for live, feed_rows in rows_by_key.parts():
+        for part in rows_by_key.parts():
             verdict += check_fold(
-                dataset, empty[0] if feed_rows is None else feed_rows, empty[1] if live is None else live
+                dataset,
+                empty[0] if part.incoming is None else part.incoming,
+                empty[1] if part.live is None else part.live,
             )
     return verdict
 

@@ -13,6 +13,7 @@ from app.infra.files.parquet_file import ParquetReader, read_row_group, row_grou
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import live_mask
 from app.kernel.format.rows.meta_columns import resolved
+from app.kernel.format.rows.tombstones import dated
 from app.kernel.sql.conditions.prune import RowFilter
 
 FILE_COLUMN = "_hw_file"
@@ -87,7 +88,7 @@ class SliceReader:
                 first += metadata.row_group(group).num_rows
                 continue
             rows = read_row_group(parquet, group, schema)
-            rows = resolved(rows, file.written_version, file.first_offset)
+            rows = dated(resolved(rows, file.written_version, file.first_offset), file.written_at)
             block = Block(file=number, positions=np.arange(first, first + rows.num_rows), rows=rows)
             first += rows.num_rows
             if deletions is not None:

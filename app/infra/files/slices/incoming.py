@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,25 @@ class Incoming:
     in_scope: InScope | None = None
     committed: bool = False
     by_value: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IncomingKeys:
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending; without keys, of the rows that are retracted
+    by value. `encoded_keys`: canonical keys; None if they take too much memory.
+    """
+
+    hashes: np.ndarray
+    encoded_keys: Sequence[pa.ChunkedArray] | None
+
+    def keys(self) -> pa.ChunkedArray | None:
+        """The distinct canonical keys; None if they are not available."""
+        if self.encoded_keys is None:
+            return None
+        chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
+        keys = pa.chunked_array(chunks, pa.large_binary())
+        # With as many hashes as keys, no key is repeated.
+        return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
 
 
 def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:

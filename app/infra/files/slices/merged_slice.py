@@ -10,19 +10,24 @@ from app.infra.files.log_file import logged
 from app.infra.files.slices.file_slice import Block, SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import merge_incoming
+from app.infra.files.slices.tombstone_set import TombstoneSet
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.rows.meta_columns import stored_schema
 
 
 def merged_blocks(
-    slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: MemoryBudget
+    slices: SliceReader,
+    dataset: DatasetDefinition,
+    files: Sequence[DataFile],
+    memory: MemoryBudget,
+    tombstones: TombstoneSet | None = None,
 ) -> Generator[Block, None, None]:
     """The rows of one file group, whose `files` are in the order of their commits. Raises CorruptFile.
 
     With the same memory limit, blocks and rows always have the same order. Rows that a log has added or changed are in
     no file in this form, so their file is -1. Postponed writes are not included: they are invisible until they have a
-    bucket.
+    bucket. `tombstones`: those of the group, for a caller that uses what the logs make of them.
     """
     schema = stored_schema(dataset)
     base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
@@ -33,7 +38,12 @@ def merged_blocks(
     rows = sum(files[number].live_rows for number in base)
     writes = logged(slices.reader, dataset, logs)
     for item in merge_incoming(
-        dataset, lambda _: slices.blocks(files, schema, base), writes, memory, live_rows=rows
+        dataset,
+        lambda _: slices.blocks(files, schema, base),
+        writes,
+        memory,
+        live_rows=rows,
+        tombstones=TombstoneSet.read(slices, dataset, files) if tombstones is None else tombstones,
     ):
         if isinstance(item, Block):
             yield item

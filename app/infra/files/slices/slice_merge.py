@@ -5,7 +5,7 @@ Writes, compaction and reads of logs all use `merge_incoming`, so a row always h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ from app.infra.files.slices.file_slice import (
     SCOPED_COLUMN,
     Block,
 )
-from app.infra.files.slices.incoming import Incoming, incoming_schema
+from app.infra.files.slices.incoming import Incoming, IncomingKeys, incoming_schema
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.spill import SpillBuffer
+from app.infra.files.slices.spill import SpillBuffer, SpilledPart
+from app.infra.files.slices.tombstone_set import TombstoneSet
 from app.kernel.commit.merge.merge import merge
 from app.kernel.commit.merge.outcome import MergeResult
 from app.kernel.format.dataset import DatasetDefinition
@@ -36,36 +37,20 @@ _RETRACTING = pa.array([Op.RETRACT, Op.CORRECT_FROM], pa.uint8())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IncomingKeys:
-    """The keys of all incoming rows. `hashes`: uint64, unique, ascending; without keys, of the rows that are retracted
-    by value. `encoded_keys`: canonical keys; None if they take too much memory.
-    """
-
-    hashes: np.ndarray
-    encoded_keys: Sequence[pa.ChunkedArray] | None
-
-    def keys(self) -> pa.ChunkedArray | None:
-        """The distinct canonical keys; None if they are not available."""
-        if self.encoded_keys is None:
-            return None
-        chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
-        keys = pa.chunked_array(chunks, pa.large_binary())
-        # With as many hashes as keys, no key is repeated.
-        return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class MatchedRows:
     """The result for touched rows.
 
     `live`: the rows before the merge, with their places: `files` (int32) and `positions` (int64) are -1 for a row that
-    was in no file in this form. `complete`: whether these are all touched rows.
+    was in no file in this form. `tombstones`: those of the touched keys before the merge, with their
+    places; None for none. `complete`: whether these are
+    all touched rows.
     """
 
     result: MergeResult
     live: pa.Table
     files: np.ndarray
     positions: np.ndarray
+    tombstones: pa.Table | None
     complete: bool
 
     def former_files(self) -> np.ndarray:
@@ -94,16 +79,19 @@ def merge_incoming(
     memory: MemoryBudget,
     *,
     live_rows: int,
+    tombstones: TombstoneSet | None = None,
 ) -> Iterator[Block | MatchedRows]:
     """First the untouched rows, block by block in their order, then the result for the others.
 
     A row is touched if an incoming row has its key, if it is in scope, or if it may be retracted by value. `blocks`
     receives the keys of all incoming rows; it may omit blocks without touched rows. `live_rows`: the greatest possible
-    number of live rows, from which the need to spill is estimated.
+    number of live rows, from which the need to spill is estimated. `tombstones`: those of the group; they get the
+    result.
     """
     scope = incoming.in_scope
     row_count = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
     hashes = row_hashes(dataset)
+    may_match = live_rows > 0 or (tombstones is not None and not tombstones.is_empty)
     with SpillBuffer(
         hashes, memory_bytes=memory.bytes_max, expected_rows=row_count, scratch=memory.scratch
     ) as rows_by_key:
@@ -111,19 +99,20 @@ def merge_incoming(
         keys: list[pa.ChunkedArray] = []
         for table in incoming.tables:
             rows_by_key.add_incoming(table)
-            # Without live rows, nothing is looked up.
-            if live_rows and dataset.keyed:
+            # Without live rows and tombstones, nothing is looked up.
+            if may_match and dataset.keyed:
                 encoded_keys = encode_keys(table, dataset.record_key)
                 hash_parts.append(hash_keys(encoded_keys))
                 if not rows_by_key.spilled:
                     keys.append(encoded_keys)
-            elif live_rows and incoming.by_value:
+            elif may_match and incoming.by_value:
                 hash_parts.append(
                     hashes(table.filter(pc.is_in(table.column(OP_COLUMN), value_set=_RETRACTING)))
                 )
         unique = _distinct(np.concatenate(hash_parts))
         incoming_hashes = pa.array(unique)
-        for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
+        incoming_keys = IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)
+        for block in blocks(incoming_keys):
             in_scope = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touch_mask = in_scope
             if len(unique):
@@ -134,8 +123,13 @@ def merge_incoming(
                 rows_by_key.add_live(block.at(touch_mask).placed(in_scope[touch_mask]))
             if not touch_mask.all():
                 yield block.at(~touch_mask)
-        for live, rows in rows_by_key.parts():
-            yield from _matched_rows(dataset, live, rows, incoming, complete=not rows_by_key.spilled)
+        for block in () if tombstones is None else tombstones.touched(incoming_keys):
+            same = pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
+                zero_copy_only=False
+            )
+            rows_by_key.add_tombstones(block.at(same).placed(np.zeros(int(same.sum()), dtype=bool)))
+        for part in rows_by_key.parts():
+            yield from _matched_rows(dataset, part, incoming, tombstones, complete=not rows_by_key.spilled)
 
 
 def _distinct(hashes: np.ndarray) -> np.ndarray:
@@ -174,14 +168,14 @@ def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.nda
 
 def _matched_rows(
     dataset: DatasetDefinition,
-    live: pa.Table | None,
-    rows: pa.Table | None,
+    part: SpilledPart,
     incoming: Incoming,
+    tombstones: TombstoneSet | None,
     *,
     complete: bool,
 ) -> Iterator[Block | MatchedRows]:
-    live = _no_live(dataset) if live is None else live.combine_chunks()
-    rows = _no_incoming(dataset) if rows is None else rows
+    live = _no_live(dataset) if part.live is None else part.live.combine_chunks()
+    rows = _no_incoming(dataset) if part.incoming is None else part.incoming
     if incoming.in_scope is not None and dataset.keyed:
         # A row out of scope that merely shares its hash with an incoming row must stay.
         has_incoming_key = pc.is_in(
@@ -191,15 +185,27 @@ def _matched_rows(
         yield from _as_blocks(live.filter(pc.invert(mask)))
         live = live.filter(mask)
     current = live.drop_columns(list(PLACE_COLUMNS))
-    result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
+    placed = None if part.tombstones is None else part.tombstones.combine_chunks()
+    result = merge(
+        dataset,
+        current,
+        rows,
+        incoming.intents,
+        tombstones=None if placed is None else placed.drop_columns(list(PLACE_COLUMNS)),
+        retract_rest=incoming.in_scope is not None,
+        committed=incoming.committed,
+    )
     if incoming.committed and result.conflicts:
         # Without its rows, a reader would see a table that never existed.
         raise HeadwaterError(f"{dataset.name}: committed rows cannot be merged: {result.conflicts}")
+    if tombstones is not None:
+        tombstones.take(result, placed)
     yield MatchedRows(
         result=result,
         live=current,
         files=live.column(FILE_COLUMN).to_numpy(),
         positions=live.column(POSITION_COLUMN).to_numpy(),
+        tombstones=placed,
         complete=complete,
     )
 

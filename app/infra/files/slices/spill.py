@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -25,8 +26,20 @@ _COPIES: Final = 4
 _OPTIONS: Final = ipc.IpcWriteOptions(compression="lz4")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpilledPart:
+    """The rows of some keys; None for a side without rows."""
+
+    live: pa.Table | None = None
+    incoming: pa.Table | None = None
+    tombstones: pa.Table | None = None
+
+
+_SIDES: Final = tuple(field.name for field in fields(SpilledPart))
+
+
 class SpillBuffer(AbstractContextManager["SpillBuffer"]):
-    """Two sides of rows, `live` and `incoming`, each in the order in which it was added."""
+    """The sides of a merge: live rows, incoming rows and tombstones, each in the order in which it was added."""
 
     def __init__(
         self, hashes: HashFunction, *, memory_bytes: int, expected_rows: int, scratch: Path | None
@@ -36,7 +49,7 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
         self._budget_bytes = max(memory_bytes // _COPIES, 1)
         self._expected_rows = expected_rows
         self._scratch = scratch
-        self._sides: tuple[list[pa.Table], list[pa.Table]] = ([], [])
+        self._sides: dict[str, list[pa.Table]] = {side: [] for side in _SIDES}
         self._bytes = self._rows = 0
         self._parts: _Parts | None = None
 
@@ -52,12 +65,15 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
         return self._parts is not None
 
     def add_live(self, rows: pa.Table) -> None:
-        self._add(0, rows)
+        self._add("live", rows)
 
     def add_incoming(self, rows: pa.Table) -> None:
-        self._add(1, rows)
+        self._add("incoming", rows)
 
-    def _add(self, side: int, rows: pa.Table) -> None:
+    def add_tombstones(self, rows: pa.Table) -> None:
+        self._add("tombstones", rows)
+
+    def _add(self, side: str, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
         if self._parts is not None:
@@ -73,16 +89,17 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
         expected_bytes = self._bytes * max(self._expected_rows / self._rows, 1)
         count = min(max(math.ceil(expected_bytes / self._budget_bytes) + 1, 2), _PARTS_MAX)
         self._parts = _Parts(count, self._scratch)
-        for side, tables in enumerate(self._sides):
+        for side, tables in self._sides.items():
             for rows in tables:
                 self._parts.add(side, rows, self._hashes(rows))
             tables.clear()
 
-    def parts(self) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-        """The live and the incoming rows of each part; None for a side without rows."""
+    def parts(self) -> Iterator[SpilledPart]:
+        """The rows of each part."""
         if self._parts is None:
-            live, incoming = (pa.concat_tables(tables) if tables else None for tables in self._sides)
-            yield live, incoming
+            yield SpilledPart(
+                **{side: pa.concat_tables(tables) for side, tables in self._sides.items() if tables}
+            )
             return
         yield from self._parts.read()
 
@@ -98,7 +115,7 @@ class _Parts:
         self._folder = Path(
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=scratch))
         )
-        self._writers: dict[tuple[int, int], ipc.RecordBatchStreamWriter] = {}
+        self._writers: dict[tuple[str, int], ipc.RecordBatchStreamWriter] = {}
 
     def close(self) -> None:
         for writer in self._writers.values():
@@ -106,34 +123,34 @@ class _Parts:
         self._writers.clear()
         self._stack.close()
 
-    def add(self, side: int, rows: pa.Table, hashes: np.ndarray) -> None:
+    def add(self, side: str, rows: pa.Table, hashes: np.ndarray) -> None:
         # The low bits already determine the bucket.
         parts = ((hashes >> np.uint64(32)) % np.uint64(self._count)).astype(np.int64)
         for part in np.unique(parts):
             part_rows = rows.filter(pa.array(parts == part))
             self._writer(side, int(part), rows.schema).write_table(part_rows)
 
-    def _writer(self, side: int, part: int, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
+    def _writer(self, side: str, part: int, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
         writer = self._writers.get((side, part))
         if writer is None:
             writer = ipc.new_stream(str(self._path(side, part)), schema, options=_OPTIONS)
             self._writers[side, part] = writer
         return writer
 
-    def _path(self, side: int, part: int) -> Path:
+    def _path(self, side: str, part: int) -> Path:
         return self._folder / f"{side}-{part}.arrows"
 
-    def read(self) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+    def read(self) -> Iterator[SpilledPart]:
         for writer in self._writers.values():
             writer.close()
         side_parts = set(self._writers)
         self._writers.clear()
         for part in range(self._count):
-            sides = [self._one(side, part) if (side, part) in side_parts else None for side in (0, 1)]
-            if sides != [None, None]:
-                yield sides[0], sides[1]
+            sides = {side: self._one(side, part) for side in _SIDES if (side, part) in side_parts}
+            if sides:
+                yield SpilledPart(**sides)
 
-    def _one(self, side: int, part: int) -> pa.Table:
+    def _one(self, side: str, part: int) -> pa.Table:
         path = self._path(side, part)
         with ipc.open_stream(pa.OSFile(str(path))) as reader:
             table = reader.read_all()

@@ -34,9 +34,11 @@ def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Row
             rows_by_key.add_live(rows)
         for rows in _rows(slices, task.dataset_after, task.files_after, target, memory):
             rows_by_key.add_incoming(rows)
-        for before, after in rows_by_key.parts():
+        for part in rows_by_key.parts():
             differences += compare_rows(
-                task.dataset, empty if before is None else before, empty if after is None else after
+                task.dataset,
+                empty if part.live is None else part.live,
+                empty if part.incoming is None else part.incoming,
             )
     return differences
 

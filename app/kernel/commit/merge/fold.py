@@ -96,10 +96,27 @@ class Fold:
                 columns[name] = pc.if_else(from_other, other.column(name), one.column(name))
         return pa.table([columns[name] for name in one.column_names], schema=one.schema)
 
-    def combine_in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
-        """One row per segment. `segments` (int64, ascending) numbers the segment of each row; each row is newer than
-        the one before it.
+    def combine_in_order(self, rows: pa.Table, segments: np.ndarray, late: np.ndarray) -> pa.Table:
+        """One row per segment. `segments` (int64, ascending) numbers the segment of each row; its rows are in order of
+        arrival. `late` (bool): the rows that are older than one before them, which is never the first.
+
+        A field that newer rows replace takes their last value, and where they have none the first of the late rows.
         """
+        combined = self._in_order(rows, segments)
+        if not late.any():
+            return combined
+        newer = np.flatnonzero(~late)
+        latest = self._in_order(_take(rows, newer), segments[newer])
+        for name, rule in self.rules.items():
+            if rule is Aggregate.LAST:
+                combined = _with_column(combined, name, latest.column(name))
+            elif rule is Aggregate.LAST_NON_NULL:
+                filler = _first_values(rows.column(name), late, segments)
+                combined = _with_column(combined, name, pc.coalesce(latest.column(name), filler))
+        return combined
+
+    def _in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
+        """One row per segment, where each row is newer than the one before it."""
         while True:
             starts = np.flatnonzero(np.diff(segments, prepend=-1))
             ranks = np.arange(len(segments)) - np.repeat(starts, np.diff(np.append(starts, len(segments))))
@@ -183,6 +200,16 @@ def _out_of_range(values: pa.ChunkedArray, kind: pa.DataType) -> np.ndarray:
 def _with_column(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     place = rows.schema.get_field_index(name)
     return rows.set_column(place, rows.schema.field(place), values)
+
+
+def _first_values(values: pa.ChunkedArray, rows: np.ndarray, segments: np.ndarray) -> pa.ChunkedArray:
+    """By segment, the first value of these rows (bool) that is not null; null without one."""
+    number = np.cumsum(np.diff(segments, prepend=-1) != 0) - 1
+    places = np.flatnonzero(rows & values.is_valid().to_numpy())
+    first = np.full(int(number[-1]) + 1, -1, dtype=np.int64)
+    # Of several assignments to one element, the last one stays.
+    first[number[places[::-1]]] = places[::-1]
+    return values.take(pa.array(first, mask=first < 0))
 
 
 def _take(rows: pa.Table, numbers: np.ndarray) -> pa.Table:

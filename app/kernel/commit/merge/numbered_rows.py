@@ -55,12 +55,13 @@ def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return table.take(pa.array(rows))
 
 
-def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """A dense number per distinct key, for every row.
+def key_numbers(key: Sequence[str], *tables: pa.Table) -> np.ndarray:
+    """A dense number per distinct key, for every row of the tables, one after another.
 
     Keys are compared by their hashes, which sort many times faster, unless different keys share a hash.
     """
-    keys = encode_keys(rows, key)
+    parts = [encode_keys(rows, key) for rows in tables]
+    keys = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
     hashes = hash_keys(keys)
     order = ascending_order(hashes)
     equals_previous = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -37,6 +37,10 @@ class MergeResult:
     overflow, None for a row whose key is live. If there are conflicts, rows and changes are not usable. `appends_only`:
     whether the changes are the appends of `rows`, in their order, and no others. `key_hashes`: of the keys of `rows`
     (uint64), if they are known.
+
+    `tombstones_stay`: over the tombstones (bool), true where the tombstone is still there. `tombstones`: those to add
+    (`tombstone_schema`), None for none. `valid_until`: the least of the times until which tombstones that rows were
+    compared with are compared with any, in microseconds since 1970; None if there was none.
     """
 
     stays: np.ndarray
@@ -49,6 +53,14 @@ class MergeResult:
     overflow_fields: tuple[str | None, ...] = ()
     appends_only: bool = False
     key_hashes: np.ndarray | None = None
+    tombstones_stay: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    tombstones: pa.Table | None = None
+    valid_until: int | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether rows or tombstones of the table change."""
+        return self.changes.num_rows > 0 or self.tombstones is not None or not self.tombstones_stay.all()
 
     def in_order(self, order: np.ndarray) -> MergeResult:
         """The same appends in another order. `order`: the numbers of the rows (int64). Only for `appends_only`."""

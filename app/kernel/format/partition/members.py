@@ -101,3 +101,19 @@ def _narrowed(values: pa.Array, paths: Sequence[tuple[str, ...]]) -> pa.Array:
     names = list(dict.fromkeys(path[0] for path in paths))
     members = [_narrowed(pc.struct_field(values, [name]), _below(name, paths)) for name in names]
     return pa.StructArray.from_arrays(members, names)
+
+
+def with_member(column: pa.ChunkedArray | pa.Array, path: Sequence[str], values: pa.ChunkedArray) -> pa.Array:
+    """The column with these values of a member, in structs that are not null; without a path the values themselves."""
+    whole = _whole(values)
+    if not path:
+        return whole
+    structs = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    name, *below = path
+    members = [
+        with_member(pc.struct_field(structs, [field.name]), below, values)
+        if field.name == name
+        else pc.struct_field(structs, [field.name])
+        for field in structs.type
+    ]
+    return pa.StructArray.from_arrays(members, fields=list(structs.type))

@@ -337,7 +337,8 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
     assert task == ClusteringTask(
         columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))
     )
-    [planned] = Clustering.plan(task, table.dataset, list(table.files.values()), attempt="a", data_prefix="p")
+    files = list(table.files.values())
+    [planned] = Clustering.plan(task, table.dataset, files, attempt="a", data_prefix="p", planned_at=None)
     assert len(planned.files) == 2
     less = structs.replace(policy, unclustered_bytes=10**9)
     easy = structs.replace(table.dataset, services=TableServices(clustering=less))

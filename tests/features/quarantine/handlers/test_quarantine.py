@@ -83,7 +83,14 @@ def test_bad_rows_do_not_refuse_the_others(client: Client, orders: str, service:
     service.work()
     done = ended(client, job)
     assert done["state"] == "succeeded"
-    assert done["rows"] == {"inserted": 2, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 3}
+    assert done["rows"] == {
+        "inserted": 2,
+        "updated": 0,
+        "deleted": 0,
+        "unchanged": 0,
+        "quarantined": 3,
+        "late": 0,
+    }
     assert table(client, orders) == {1: "a", 5: "e"}
     records = listed(client, orders)
     assert [(record["position"], record["payload"]) for record in records] == [
@@ -177,7 +184,7 @@ def test_quarantined_records_are_repaired_and_redriven(client: Client, orders: s
     ]
     service.work()
     assert ended(client, again)["rows"] == {
-        "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 1,
+        "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 1, "late": 0
     }  # fmt: skip
     assert table(client, orders) == {1: "a"}
     (latest,) = listed(client, orders, job=again["id"])
@@ -251,7 +258,7 @@ def test_inserted_rows_with_live_keys_are_quarantined(client: Client, orders: st
     )
     service.work()
     assert ended(client, job)["rows"] == {
-        "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 2,
+        "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 2, "late": 0
     }  # fmt: skip
     assert table(client, orders) == {1: "a", 2: "b"}
     bad, there = listed(client, orders)

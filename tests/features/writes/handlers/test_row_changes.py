@@ -99,7 +99,14 @@ def test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven(
         change("+A", C),
         on_error="quarantine",
     )
-    assert job["rows"] == {"inserted": 1, "updated": 0, "deleted": 1, "unchanged": 0, "quarantined": 1}
+    assert job["rows"] == {
+        "inserted": 1,
+        "updated": 0,
+        "deleted": 1,
+        "unchanged": 0,
+        "quarantined": 1,
+        "late": 0,
+    }
     assert rows(client, events) == [C]
     [record] = client.get(f"{events}/quarantine").json()["items"]
     assert record["position"] == 0
