@@ -322,6 +322,8 @@ CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"tombstones": "delete"}, "/config/key_format"),
     ({"envelope": "debezium", "key_format": "json"}, "/config/key_format"),
     ({"envelope": "debezium", "format": "string"}, "/config/envelope"),
+    ({"envelope": "changes", "format": "string"}, "/config/envelope"),
+    ({"envelope": "changes", "key_format": "json"}, "/config/key_format"),
     ({"include": {"offset": "x", "topic": "x"}}, "/config/include"),
 ]
 

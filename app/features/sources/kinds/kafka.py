@@ -113,7 +113,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def changes(self) -> bool:
         """Whether records are changes of rows."""
-        return self.envelope is Envelope.DEBEZIUM or self.tombstones is Tombstones.DELETE
+        return self.envelope is not Envelope.NONE or self.tombstones is Tombstones.DELETE
 
 
 class Kafka:
@@ -293,7 +293,7 @@ def _registry_faults(config: KafkaConfig, environment: SourceEnvironment) -> Ite
 
 
 def _record_faults(config: KafkaConfig) -> Iterator[FieldError]:
-    if config.envelope is Envelope.DEBEZIUM:
+    if config.envelope is not Envelope.NONE:
         if config.format is MessageFormat.STRING:
             yield FieldError(
                 pointer="/config/envelope", detail="a text is no envelope; expected another format"

@@ -3,6 +3,7 @@
 value, no envelope        the row; as a change {"op": "+A", "row": …}
 null (a tombstone)        only as a change: {"op": "-R", "row": the fields of the key}
 Debezium's envelope       the envelope with op, before and after; its tombstones and messages (op m) are nothing
+a change of a feed        the change, in the form in which it was written
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Envelope(str, Enum):
 
     NONE = "none"
     DEBEZIUM = "debezium"
+    CHANGES = "changes"
 
 
 class Fact(str, Enum):
@@ -122,6 +124,8 @@ class RecordMaker:
         """The record as one line of JSON, without its end; None for a message without effect. Raises BadMessage."""
         if self._rules.envelope is Envelope.DEBEZIUM:
             text = self._enveloped(message)
+        elif self._rules.envelope is Envelope.CHANGES:
+            text = self._of_feed(message)
         elif message.value is None:
             text = self._tombstone(message)
         elif self._is_plain:
@@ -143,6 +147,8 @@ class RecordMaker:
             members = reader.members or {}
             if rules.envelope is Envelope.DEBEZIUM:
                 add_columns(column_types, _types_of_struct(members.get("after")))
+            elif rules.envelope is Envelope.CHANGES:
+                add_columns(column_types, _types_of_struct(members.get("row")))
             else:
                 add_columns(column_types, {name: column.type for name, column in members.items()})
         for reader in self._key_readers.values():
@@ -248,6 +254,23 @@ class RecordMaker:
         if isinstance(after, dict):
             self._with_facts(after, message)
         return _ENCODER.encode({"op": envelope["op"], "before": envelope.get("before"), "after": after})
+
+    def _of_feed(self, message: Message) -> bytes | None:
+        """The change of a message; None for a message without a value, which a compaction of the topic leaves."""
+        if message.value is None:
+            return None
+        if self._rules.format is MessageFormat.JSON and not self._rules.include:
+            return self._json(message.value)
+        change = self._value(message.value)
+        row = change.get("row") if isinstance(change, dict) else None
+        if isinstance(row, Raw):
+            try:
+                row = _RAW_OBJECT.decode(row)
+            except msgspec.DecodeError as error:
+                raise BadMessage(f"its member row is not an object: {error}") from None
+        if not isinstance(row, dict):
+            raise BadMessage("it is not a change of a feed: it has no row")
+        return _ENCODER.encode(change | {"row": self._with_facts(row, message)})
 
     def _json_envelope(self, message: Message, value: bytes) -> bytes | None:
         text = self._json(value)
