@@ -32,6 +32,14 @@ class Dataset(Protocol):
 
     def restore(self, version: int) -> None: ...
 
+    def wait(self, seconds: float) -> None:
+        """Lets time pass before the next commit."""
+        ...
+
+    def patch(self, keep_seconds: int) -> None:
+        """Changes how long later deletes leave tombstones."""
+        ...
+
     def rows(self) -> list[Json]: ...
 
     def rows_at(self, version: int) -> list[Json]: ...
@@ -87,9 +95,11 @@ def check(history: History, new_dataset: NewDataset) -> Checked:
     producer = history.dataset["changelog"]["producer"]
     feed = _Feed(model=model, producer=producer)
     marks: dict[int, int] = {}
+    now = 0.0
     for number, action in enumerate(history.actions):
         try:
-            _run(action, number, model, dataset, marks)
+            now += action.get("pass", 0)
+            _run(action, number, model, dataset, marks, now)
         except Exception as error:
             if isinstance(error, Broken):
                 raise
@@ -118,12 +128,14 @@ def check(history: History, new_dataset: NewDataset) -> Checked:
     return Checked(model=model, changes=feed.changes)
 
 
-def _run(action: Json, number: int, model: Model, dataset: Dataset, marks: dict[int, int]) -> None:
+def _run(
+    action: Json, number: int, model: Model, dataset: Dataset, marks: dict[int, int], now: float
+) -> None:
     if "commit" in action:
         expected = []
         for write in action["commit"]:
             try:
-                model.write(write)
+                model.write(write, now)
                 expected.append(False)
             except Refused:
                 expected.append(True)
@@ -132,6 +144,11 @@ def _run(action: Json, number: int, model: Model, dataset: Dataset, marks: dict[
         if action["service"] == "compact":
             model.compact()
         dataset.serve(action["service"])
+    elif "pass" in action:
+        dataset.wait(action["pass"])
+    elif "deletes" in action:
+        model.patch(action["deletes"])
+        dataset.patch(action["deletes"]["keep_seconds"])
     elif "mark" in action:
         marks[action["mark"]] = dataset.version
     elif "restore" in action and action["restore"] in marks:

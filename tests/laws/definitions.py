@@ -11,7 +11,7 @@ from tests.laws.features import FEATURES
 Json = dict[str, Any]
 ORDER_TYPES: Final = ("int64", "int64", "decimal(6, 2)", "date", "string")
 PARTITIONS: Final = ("a", "b")
-_KEEP_SECONDS: Final = (0, 5, 604_800, None)
+KEEP_SECONDS: Final = (0, 5, 604_800)
 _MODES: Final = ("event_time",) * 4 + ("partial",) * 3 + ("aggregate",) * 3 + ("commit_time", "first")
 _PRODUCERS: Final = ("full",) * 3 + ("input", "deferred", "none")
 _SIZES: Final = {"count": 1, "target_rows": 2, "max_buckets": 3}
@@ -101,7 +101,7 @@ def _merge(dice: random.Random) -> Json:
         found.get("aggregates", {}).pop("gone", None)
     if not FEATURES.laws:
         found["deletes"] = {"keep_seconds": 0}
-    elif (keep_seconds := dice.choice(_KEEP_SECONDS)) is not None:
+    elif (keep_seconds := dice.choice((*KEEP_SECONDS, None))) is not None:
         found["deletes"] = {"keep_seconds": keep_seconds if "ordering_field" in found else 0}
     return found
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from tests.laws.definitions import PARTITIONS, definition, plain
+from tests.laws.definitions import KEEP_SECONDS, PARTITIONS, definition, plain
 from tests.laws.features import FEATURES
-from tests.laws.model import Model
+from tests.laws.model import WEEK, Model
 
 Json = dict[str, Any]
 KEYS: Final = 5
@@ -104,13 +104,15 @@ class _Writer:
         if chance < 0.1:
             return [{"service": dice.choice(("compact", "compact", "cluster"))}]
         if chance < 0.16 and FEATURES.laws and has_clock:
-            return [{"pass": dice.choice((1, 4, 6, 700_000))}]
-        if chance < 0.22:
+            return [{"pass": dice.choice((1, 4, 5, 6, 700_000))}]
+        if chance < 0.19 and FEATURES.laws and self.model.is_ordered:
+            return [{"deletes": {"keep_seconds": dice.choice(KEEP_SECONDS if has_clock else (0, WEEK))}}]
+        if chance < 0.25:
             if self.marks and dice.random() < 0.5:
                 return [{"restore": dice.randint(1, self.marks)}]
             self.marks += 1
             return [{"mark": self.marks}]
-        if chance < 0.32:
+        if chance < 0.35:
             scoped = self._scoped()
             # Which postponed rows a scope reaches depends on where it stores them.
             before = [{"service": "compact"}] if self.model.postpones else []
@@ -118,7 +120,7 @@ class _Writer:
         return [{"commit": [self._write()]}]
 
     def shuffled(self) -> Json:
-        deletes = self.model.mode == "event_time" and FEATURES.laws and self.dice.random() < 0.4
+        deletes = self.model.keep_seconds and self.dice.random() < 0.4
         rows = [self._row() for _ in range(self.dice.randint(1, 6))]
         if deletes:
             return {"operation": "delete", "rows": [self._bare(row, ordered=True) for row in rows]}

@@ -28,10 +28,10 @@ _MEMBER: Final = re.compile(r"(\w+): (\w+(?:\([^)]*\))?)")
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstone:
-    """The trace of a delete: its ordering value, and the time of its commit in seconds."""
+    """The trace of a delete: its ordering value, and the last time at which a row is compared with it, in seconds."""
 
     value: Any
-    at: float
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Model:
         self.state = self.versions[version].copy()
 
     def patch(self, deletes: Mapping[str, int]) -> None:
-        """Changes how long tombstones last, from now on."""
+        """Changes how long the tombstones of later deletes last."""
         self.keep_seconds = deletes["keep_seconds"] if self.is_ordered else 0
 
     # What it must return.
@@ -148,7 +148,9 @@ class Model:
                 row = self.parsed(values)
                 if facts:
                     self._fact(op, row)
-                elif op in _TAKES_BACK:
+                elif op == "-C":
+                    self._correct(row, at)
+                elif op == "-R":
                     self._delete(row, at, leaves=True)
                 else:
                     self._put(row, at)
@@ -223,35 +225,47 @@ class Model:
     # One row.
 
     def _fact(self, op: str, row: Row) -> None:
+        """What a feed says of its table: the key has this row, or none, whatever was there."""
         key = self.key_of(row)
-        if op in _TAKES_BACK:
-            self.state.live.pop(key, None)
-        else:
+        self.state.live.pop(key, None)
+        self.state.tombstones.pop(key, None)
+        if op not in _TAKES_BACK:
             self.state.live[key] = row
-            self.state.tombstones.pop(key, None)
 
     def _tombstone(self, key: Key, at: float) -> Tombstone | None:
         """The tombstone that a row of this commit is compared with."""
         found = self.state.tombstones.get(key)
-        return None if found is None or at - found.at > self.keep_seconds else found
+        return None if found is None or at > found.until else found
 
-    def _delete(self, row: Row, at: float, *, leaves: bool) -> None:
+    def _is_newer(self, row: Row, at: float) -> bool:
+        """Whether the live row, or the tombstone, of its key has a greater value."""
         key, value = self.key_of(row), self._order(row)
         live, tombstone = self.state.live.get(key), self._tombstone(key, at)
         if live is not None:
-            if value is not None and _is_less(value, self._order(live)):
+            return _is_less(value, self._order(live))
+        return tombstone is not None and _is_less(value, tombstone.value)
+
+    def _correct(self, row: Row, at: float) -> None:
+        """The old row of a correction that is a claim: its new row follows, so that it leaves no tombstone."""
+        if self._is_newer(row, at):
+            self.late += 1
+        else:
+            self._fact("-C", row)
+
+    def _delete(self, row: Row, at: float, *, leaves: bool) -> None:
+        key, value = self.key_of(row), self._order(row)
+        live, keep = self.state.live.get(key), self.keep_seconds if leaves else 0
+        if value is not None:
+            if self._is_newer(row, at):
                 self.late += 1
                 return
-            del self.state.live[key]
-            value = self._order(live) if value is None else value
-        elif tombstone is not None and (value is None or value < tombstone.value):
-            self.late += value is not None
+        elif live is not None:
+            value = self._order(live)
+        elif keep:
             return
-        if value is not None and self.keep_seconds and self.is_ordered:
-            if leaves:
-                self.state.tombstones[key] = Tombstone(value=value, at=at)
-            else:
-                self.state.tombstones.pop(key, None)
+        self._fact("-R", row)
+        if keep and value is not None:
+            self.state.tombstones[key] = Tombstone(value=value, until=at + keep)
 
     def _put(self, row: Row, at: float) -> None:
         key, value = self.key_of(row), self._order(row)

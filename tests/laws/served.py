@@ -13,7 +13,6 @@ import httpx
 
 from tests.laws.bodies import FORMATS, body, records
 from tests.laws.checks import Change
-from tests.laws.features import FEATURES
 from tests.laws.histories import is_alone
 from tests.support.service import Service
 from tests.support.sources import Incoming
@@ -36,13 +35,8 @@ class ServedDatasets:
 
     def __call__(self, registration: Json) -> ServedDataset:
         name = f"d{next(_numbers)}"
-        _json(self.client.post("/datasets", json={"name": name, **known(registration)}), 201)
+        _json(self.client.post("/datasets", json={"name": name, **registration}), 201)
         return ServedDataset(datasets=self, name=name, registration=registration)
-
-
-def known(registration: Json) -> Json:
-    """The registration as this service takes it."""
-    return {name: value for name, value in registration.items() if FEATURES.laws or name != "deletes"}
 
 
 @dataclass
@@ -82,6 +76,15 @@ class ServedDataset:
 
     def restore(self, version: int) -> None:
         self._run(self.client.post(f"{self.path}/restores", json={"version": version}))
+
+    def patch(self, keep_seconds: int) -> None:
+        found = self.client.get(self.path)
+        headers = {"If-Match": found.headers["etag"]}
+        body = {"deletes": {"keep_seconds": keep_seconds}}
+        _answered(self.client.patch(self.path, json=body, headers=headers))
+
+    def wait(self, seconds: float) -> None:
+        raise NotImplementedError("the clock of a service cannot be set")
 
     def rows(self) -> list[Json]:
         return self._rows({})

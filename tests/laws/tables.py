@@ -52,8 +52,7 @@ def is_valid(registration: Json) -> bool:
 
 def defined(registration: Json) -> DatasetDefinition:
     """The definition of a registration without a name."""
-    known = {name: value for name, value in registration.items() if name in CreateDataset.__struct_fields__}
-    return define_dataset(msgspec.convert({"name": "t", **known}, CreateDataset))
+    return define_dataset(msgspec.convert({"name": "t", **registration}, CreateDataset))
 
 
 class FileTable:
@@ -110,7 +109,7 @@ class FileTable:
     def changes(self, since: int) -> list[tuple[str, Json]]:
         """The feed from an offset on."""
         return [
-            (SYMBOLS[change.op], {name: _json(self.types[name], value) for name, value in change.row.items()})
+            (SYMBOLS[change.op], json_row(self.types, change.row))
             for change in self.table.changes()
             if change.offset >= since
         ]
@@ -218,6 +217,11 @@ def _value(kind: str, value: Any) -> Any:
     if kind == "date":
         return dt.date.fromisoformat(value)
     return list(value.items()) if kind.startswith("map") else value
+
+
+def json_row(types: Mapping[str, str], row: Mapping[str, Any]) -> Json:
+    """A row of Python with the values that JSON has for them."""
+    return {name: _json(types[name], value) for name, value in row.items()}
 
 
 def _json(kind: str, value: Any) -> Any:
