@@ -101,7 +101,7 @@ def _merge(dice: random.Random) -> Json:
         found.get("aggregates", {}).pop("gone", None)
     if not FEATURES.laws:
         found["deletes"] = {"keep_seconds": 0}
-    elif (keep_seconds := dice.choice((*KEEP_SECONDS, None))) is not None:
+    elif (keep_seconds := dice.choice((*KEEP_SECONDS, 5, None))) is not None:
         found["deletes"] = {"keep_seconds": keep_seconds if "ordering_field" in found else 0}
     return found
 

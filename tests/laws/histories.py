@@ -107,17 +107,50 @@ class _Writer:
             return [{"pass": dice.choice((1, 4, 5, 6, 700_000))}]
         if chance < 0.19 and FEATURES.laws and self.model.is_ordered:
             return [{"deletes": {"keep_seconds": dice.choice(KEEP_SECONDS if has_clock else (0, WEEK))}}]
-        if chance < 0.25:
+        if chance < 0.27 and FEATURES.laws and self.model.is_ordered:
+            return self._deleted(has_clock=has_clock)
+        if chance < 0.33:
             if self.marks and dice.random() < 0.5:
                 return [{"restore": dice.randint(1, self.marks)}]
             self.marks += 1
             return [{"mark": self.marks}]
-        if chance < 0.35:
+        if chance < 0.42:
             scoped = self._scoped()
             # Which postponed rows a scope reaches depends on where it stores them.
             before = [{"service": "compact"}] if self.model.postpones else []
             return [*before, {"commit": [scoped]}]
         return [{"commit": [self._write()]}]
+
+    def _deleted(self, *, has_clock: bool) -> list[Json]:
+        """A key that is deleted, then written by newer and by older rows."""
+        dice = self.dice
+        rows = [self._row() for _ in range(6)]
+        key = {name: rows[0][name] for name in self.model.key}
+        rows = sorted(
+            ({**row, **key} for row in rows if row["ts"] is not None), key=lambda row: str(row["ts"])
+        )
+        found: list[Json] = [{"commit": [{"operation": "upsert", "rows": rows[2:3] + rows[:1]}]}]
+        found.append({"commit": [self._delete_of(rows[3:4] or rows[:1])]})
+        if has_clock and dice.random() < 0.6:
+            found.append({"pass": dice.choice((5, 6))})
+        if dice.random() < 0.4:
+            removal = {"operation": "delete", "where": f"p = '{rows[0]['p']}'"} if rows else None
+            found.append({"commit": [{"operation": "upsert", "rows": rows[-1:]}]})
+            if removal is not None and not self.model.postpones:
+                found.append({"commit": [removal]})
+        found.append(
+            {"commit": [{"operation": dice.choice(("upsert", "upsert", "insert")), "rows": rows[:2]}]}
+        )
+        if self.model.postpones:
+            found = [each for each in found if "insert" not in str(each)]
+        return found if len(rows) > 3 else []
+
+    def _delete_of(self, rows: Sequence[Json]) -> Json:
+        write: Json = {
+            "operation": "delete",
+            "rows": [self._bare(row, ordered=self.dice.random() < 0.6) for row in rows],
+        }
+        return write | ({"tombstone": False} if self.dice.random() < 0.15 else {})
 
     def shuffled(self) -> Json:
         deletes = self.model.keep_seconds and self.dice.random() < 0.4
@@ -155,7 +188,7 @@ class _Writer:
         return FEATURES.laws or self.model.mode == "commit_time"
 
     def _changes(self) -> Json:
-        """Changes as facts, of which any may come, or as claims, whose values never get older."""
+        """Changes as facts or as claims, of which any may come."""
         dice = self.dice
         order = dice.choice(("arrival", "ordering_field")) if self.model.is_ordered else "arrival"
         changes: list[list[Any]] = []
@@ -166,8 +199,6 @@ class _Writer:
                 changes.append([op, row])
                 continue
             after = {**self._row(), **{name: row[name] for name in self.model.key}}
-            if order == "ordering_field":
-                after |= {"ts": row["ts"], "meta": row["meta"]}
             changes += [["-C", row], ["+C", after]]
         write: Json = {"operation": "changelog", "rows": changes}
         return write | ({"order": order} if FEATURES.laws else {})

@@ -57,8 +57,12 @@ def run(
     *,
     minutes: float | None = None,
     shrink_seconds: float = SHRINK_SECONDS,
+    failures_max: int = _FAILURES_MAX,
 ) -> Run:
-    """Checks the histories of the seeds, and shrinks those that fail. `minutes`: no history begins later."""
+    """Checks the histories of the seeds, and shrinks those that fail, up to `failures_max`.
+
+    `minutes`: no history begins later.
+    """
     found, start = Run(), time.monotonic()
     for seed in seeds:
         if minutes is not None and time.monotonic() - start > 60 * minutes:
@@ -69,7 +73,7 @@ def run(
             found.failures[seed] = shrunk(failure, new_dataset, shrink_seconds)
         found.histories += 1
         found.seconds = time.monotonic() - start
-        if len(found.failures) >= _FAILURES_MAX:
+        if len(found.failures) >= failures_max:
             break
     return found
 
