@@ -28,9 +28,19 @@ UNMADE: Final = -1
 class _Arrays:
     """Arrays of one length."""
 
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
     def at(self, places: np.ndarray) -> Self:
-        """The elements at these places (int64 or bool)."""
+        """The elements at these places (int64 or bool); the same arrays if these are all, in order."""
+        if places.dtype == np.int64 and len(places) == len(self) and _is_every(places):
+            return self
         return type(self)(**{field.name: _at(getattr(self, field.name), places) for field in fields(self)})
+
+
+def _is_every(places: np.ndarray) -> bool:
+    """Whether these are 0, 1, 2 …, as where no key occurs twice."""
+    return len(places) > 0 and places[0] == 0 and bool((np.diff(places) == 1).all())
 
 
 def _at(value: np.ndarray | _Arrays, places: np.ndarray) -> np.ndarray | _Arrays:
