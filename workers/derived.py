@@ -45,20 +45,26 @@ _log = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
 # The time without work after which the process ends. Its start takes 10 to 20 seconds.
 _IDLE_SECONDS = 600.0
+# The time in which a task of Spark must have stopped. Otherwise the process ends, and the task with it.
+_STOP_SECONDS = 10.0
 # Together less than the worker waits for this process.
 _SHUTDOWN_SECONDS = 10.0
 _LOOPS_SECONDS = 1.0
 # Where memory runs out, the kernel ends this process rather than those of writes and Postgres.
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _FIRST_TO_END = "500"
+_SLOW_NICENESS = 10
 
 
 def main() -> None:
-    """Runs until the worker has ended, or there was no work for ten minutes."""
+    """Runs until the worker has ended, there was no work for ten minutes, or a task of Spark does not stop."""
     process_id, process = sys.argv[1], WriteProcess(sys.argv[2])
     settings = configured(f"{process.value} ")
     with suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_END)
+    if process is WriteProcess.SLOW:
+        # The cores that others need now are theirs.
+        os.nice(_SLOW_NICENESS)
     stopping = threading.Event()
     _set_on_signals(stopping)
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, process_id) as scratch:
@@ -91,7 +97,7 @@ def _serve(
     relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
-    alone = process is WriteProcess.ISOLATED
+    alone = process is not WriteProcess.DERIVED
 
     def give_back(_other: WriteProcess, tenant_id: str, dataset_id: str) -> None:
         # The threads of writes of some worker look where it runs. Without Redis their poll finds it.
@@ -128,6 +134,9 @@ def _serve(
         while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < _IDLE_SECONDS:
             if not engine.alive():
                 _die()
+            if engine.stopping_seconds() > _STOP_SECONDS:
+                _log.warning("a task of Spark does not stop; this process ends, and another one is started")
+                break
     finally:
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS

@@ -10,6 +10,7 @@ from typing import Final
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.changes.repository import ChangelogStore
+from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.service.request_job import RequestJob
@@ -117,6 +118,11 @@ class Platform:
     def write_seconds_max(self, tenant_id: str) -> float:
         """The time limit of a group of a tenant's writes in seconds."""
         return self.job_seconds_of(tenant_id) or self.settings.write_seconds_max
+
+    def slice_seconds(self, process: WriteProcess | None) -> float | None:
+        """The time slice of a write in such a process in seconds; None for no bound."""
+        sliced = process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
+        return self.settings.derived_slice_seconds if sliced else None
 
     @property
     def claim_rules(self) -> ClaimRules:

@@ -251,9 +251,11 @@ class Settings:
     worker_threads: Annotated[int, _whole_number(1, 256)] = 32
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: Annotated[int, _whole_number(1, 64)] = 2
-    """The number of refreshes of views, restores, and rounds of sources with a transform that one worker runs at a
-    time, in a process of their own.
+    """The number of refreshes of views, and of rounds of sources with a transform, that one worker runs at a time, in a
+    process of their own.
     """
+    derived_slice_seconds: Annotated[float, _seconds] = 60.0
+    """The time after which such a job makes room for others, and runs in a process of slow ones."""
     derived_heap_bytes: Annotated[int, _whole_number(512 * MEBIBYTE)] = 1 * GIBIBYTE
     """The heap of the JVM of that process."""
     dataset_writers_max: Annotated[int, _whole_number(1)] = 1

@@ -1,13 +1,13 @@
 """The rows of the batches of streams, as a digest.
 
 Revision ID: 0034
-Revises: 0032
+Revises: 0033
 """
 
 from alembic import op
 
 revision = "0034"
-down_revision = "0032"
+down_revision = "0033"
 branch_labels = None
 depends_on = None
 

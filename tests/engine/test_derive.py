@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -362,3 +363,65 @@ def test_cancelled_view_stops(engine: SparkEngine, shops: LakeTable) -> None:
         lambda: all(each.numRunningTasks() == 0 for each in tracker.getExecutorInfos()),
         "the cores to be free",
     )
+
+
+def test_view_waits_while_another_one_has_all_slots(engine: SparkEngine, shops: LakeTable) -> None:
+    pairs = planned("SELECT sum(a.n) AS x FROM " + ", ".join(f"t AS {name}" for name in "abcdefgh"), t=shops)
+    single = planned("SELECT sum(n) AS x FROM t", t=shops)
+    ends: list[str] = []
+
+    def work(plan: Any, tag: str) -> None:
+        sql = rows_sql(plan, {"t": f"of_{tag}"}, ())
+        try:
+            run(engine, sql, {f"of_{tag}": all_of(shops)}, view_of(plan), Operation.SNAPSHOT, tag)
+        except EngineStopped:
+            ends.append(f"{tag} stopped")
+        else:
+            ends.append(f"{tag} done")
+
+    threads = [threading.Thread(target=work, args=each) for each in ((pairs, "endless"), (single, "brief"))]
+    threads[0].start()
+    until(lambda: engine.progress("endless")[1] > 8, "tasks to run", seconds_max=60)
+    assert not engine.waits("endless")
+    threads[1].start()
+    until(lambda: engine.waits("brief"), "the other one to wait")
+    assert not ends
+    engine.cancel("endless")
+    for thread in threads:
+        thread.join(60)
+    assert sorted(ends) == ["brief done", "endless stopped"]
+    assert not engine.waits("brief")
+
+
+def test_task_that_does_not_check_whether_it_was_stopped_is_reported(
+    engine: SparkEngine, new_table: Callable[..., LakeTable]
+) -> None:
+    """It ends by itself only because its rows are few: it checks once for each row of the first side."""
+    numbers = new_table({"id": "int64", "n": "int32"}, record_key=["id"], bucket=CreateBucket(count=1))
+    rows = [{"id": number, "n": number % 2} for number in range(200)]
+    numbers.write(Write(operation=Operation.UPSERT, rows=rows))
+    joins = " ".join(f"JOIN t AS {right} ON {left}.n = {right}.n" for left, right in pairwise("abcde"))
+    sql = f"SELECT sum(length(sha2(concat(CAST(a.id AS string), CAST(e.id AS string)), 512))) AS x FROM t AS a {joins}"
+    plan = planned(sql, t=numbers)
+
+    def work() -> None:
+        with pytest.raises(EngineStopped):
+            run(
+                engine,
+                rows_sql(plan, {"t": "pairs"}, ()),
+                {"pairs": all_of(numbers)},
+                view_of(plan),
+                Operation.SNAPSHOT,
+                "pairs",
+            )
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    # Each reading of the table ends soon, and the join does not.
+    until(lambda: engine.progress("pairs")[0] >= 5, "the join to run", seconds_max=60)
+    time.sleep(3)
+    assert engine.stopping_seconds() == 0.0
+    engine.cancel("pairs")
+    thread.join(20)
+    until(lambda: engine.stopping_seconds() > 0.5, "the task to be reported")
+    until(lambda: engine.stopping_seconds() == 0.0, "the task to end", seconds_max=120)

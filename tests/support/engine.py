@@ -37,5 +37,8 @@ class EngineInProcess:
     def progress(self, tag: str) -> tuple[int, int]:
         return 0, 0
 
+    def waits(self, tag: str) -> bool:
+        return False
+
     def cancel(self, tag: str) -> None:
         pass

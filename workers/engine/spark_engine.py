@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,6 +72,12 @@ def _in_order(partitions: Sequence[Partition], answers: Sequence[bytes]) -> list
     return [by_number[number] for number in range(len(answers))]
 
 
+def _group_of(task_set: Any) -> str | None:
+    """The job group of a set of tasks."""
+    properties = task_set.taskSet().properties()
+    return None if properties is None else cast(str | None, properties.getProperty("spark.jobGroup.id"))
+
+
 def _is_stopped(context: SparkContext) -> bool:
     """Whether a cluster has ended the application, in a JVM that lives."""
     if not _on_cluster(context):
@@ -113,6 +120,8 @@ class SparkEngine:
         self._large = LargeTasks[list[bytes]](turns=turns, stop=self._stop_jobs)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
+        # Since when sets of tasks were seen that have ended and still have tasks that run.
+        self._stopping: dict[str, float] = {}
 
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
@@ -342,6 +351,34 @@ class SparkEngine:
             for group in (self._rounds.job_of(tag), _large_group(tag)):
                 # A block runs several jobs, and the next one may be about to start.
                 session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+    def stopping_seconds(self) -> float:
+        """For how long tasks have run that Spark has stopped; 0 if there are none. One thread may call it.
+
+        Spark ends no task that does not check whether it was stopped, such as one that loops over the pairs of rows of
+        a join. The task keeps its slot.
+        """
+        now = time.monotonic()
+        try:
+            names = [each.name() for each in self._task_sets() if each.isZombie() and each.runningTasks()]
+        except (ConnectionError, Py4JError) as error:
+            if not self.alive(error):
+                self._died()
+            return 0.0
+        self._stopping = {name: self._stopping.get(name, now) for name in names}
+        return now - min(self._stopping.values(), default=now)
+
+    def waits(self, tag: str) -> bool:
+        """Whether there are tasks of SQL under the tag, and none has a slot: others have them all."""
+        own = [each.runningTasks() for each in self._task_sets() if _group_of(each) == tag]
+        return bool(own) and not any(own)
+
+    def _task_sets(self) -> list[Any]:
+        """Spark's sets of tasks of which some wait or run, in all pools."""
+        root = self._spark().sparkContext._jsc.sc().taskScheduler().rootPool()
+        return [
+            each for pool in root.schedulableQueue().toArray() for each in pool.schedulableQueue().toArray()
+        ]
 
     def stop(self) -> None:
         """Ends the session and its processes."""

@@ -5,6 +5,8 @@
     fair_queue       whose dataset is next: fair between tenants, in turn within a tenant
     runner           threads that take the next dataset from a fair queue and do one unit of its work
 
+`derived_process` starts and watches the processes beside a worker, in which the SQL of users runs.
+
 There is a runner each for writes, for the SQL of users, tasks, followers and maintenance. A wake-up for a dataset
 that a runner works on is recorded once, and makes it run again afterwards.
 """

@@ -167,9 +167,10 @@ class DerivedProcesses:
     """The processes beside a worker, of which none is started yet. Parameters and threads: as of `DerivedProcess`."""
 
     def __init__(self, worker_id: str, *, on_end: Callable[[], None], stopping: threading.Event) -> None:
-        self._processes = {
+        self._processes: dict[WriteProcess, DerivedProcess] = {
             process: DerivedProcess(process, worker_id, on_end=on_end, stopping=stopping)
-            for process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
+            for process in WriteProcess
+            if process is not WriteProcess.WORKER
         }
 
     def wake(self, process: WriteProcess, tenant_id: str, dataset_id: str) -> None:

@@ -77,7 +77,8 @@ jobs: Final = Table(
     json_column("request", WriteRequest, nullable=True),
     integer_column("epoch", default=0),
     integer_column("attempts", default=0),
-    # Attempts that do not count: the storage or the database was away, or the process ended for another reason.
+    # Attempts that do not count: the storage or the database was away, the time slice was used up, or the process ended
+    # for another reason.
     integer_column("outages", default=0),
     # How often the process was killed in which the job ran, by this job or by one beside it.
     integer_column("deaths", default=0),
@@ -106,6 +107,8 @@ jobs: Final = Table(
     Column("alone", Boolean, nullable=False, server_default=text("false")),
     # A round of a source whose rows SQL makes.
     Column("transforms", Boolean, nullable=False, server_default=text("false")),
+    # A write whose rows SQL makes, and that has used up a time slice.
+    Column("slow", Boolean, nullable=False, server_default=text("false")),
     # The transaction that the write is part of: all its writes are claimed, and published, together.
     id_column("transaction_id", nullable=True),
     # Writes of a dataset run one group after another; tasks run beside them, but exclusive tasks one at a time.

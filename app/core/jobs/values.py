@@ -168,7 +168,7 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
     """A job to accept. It has an instant if `instant_action` names what that does.
 
     `deaths`: 1 for one that does again what has killed its process before. `rows_digest`: identifies the rows of a
-    batch; None if they are not compared.
+    batch; None if they are not compared. `slow`: whether it does again what took longer than a time slice.
     """
 
     id: str
@@ -177,6 +177,7 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
     instant_id: str | None = None
     deaths: int = 0
     rows_digest: str | None = None
+    slow: bool = False
 
     @property
     def write(self) -> WriteRequest:

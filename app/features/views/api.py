@@ -26,7 +26,12 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
     platform = process.platform
     catalog, views = platform.stores.catalog, ViewStore(platform.database)
     return {
-        "views": DerivedViews(catalog=catalog, views=views, wake=platform.wake),
+        "views": DerivedViews(
+            catalog=catalog,
+            views=views,
+            wake=platform.wake,
+            slice_seconds=platform.settings.derived_slice_seconds,
+        ),
         "origins": FindOrigins(views=views, index=platform.changelog, reader=platform.reader),
     }
 

@@ -28,7 +28,12 @@ def _stagers(worker: Worker[Derivation]) -> dict[JobKind, InputStager]:
 
 def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
     platform = worker.platform
-    return {ConsumerKind.VIEW: FollowInputs(views=ViewStore(platform.database), wake=platform.wake)}
+    follow = FollowInputs(
+        views=ViewStore(platform.database),
+        wake=platform.wake,
+        slice_seconds=platform.settings.derived_slice_seconds,
+    )
+    return {ConsumerKind.VIEW: follow}
 
 
 _PARTICIPANT: Final = ViewParticipant()

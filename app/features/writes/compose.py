@@ -100,6 +100,7 @@ def run_writes(
         after_round=after_round,
         seconds_max=platform.job_seconds_max,
         write_seconds_max=platform.write_seconds_max,
+        slice_seconds=platform.slice_seconds(worker.process),
     )
 
 

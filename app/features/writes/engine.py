@@ -46,3 +46,7 @@ class WriteEngine(Engine, Protocol):
         CorruptFile, StorageFull, EngineStopped.
         """
         ...
+
+    def waits(self, tag: str) -> bool:
+        """Whether there are tasks of SQL under the tag, and others have all slots of Spark."""
+        ...

@@ -84,6 +84,8 @@ def test_writes_whose_rows_the_sql_of_a_user_makes_have_a_process_of_their_own()
     assert process_of(JobKind.SOURCE_ROUND, 0, transforms=True) is WriteProcess.DERIVED
     assert process_of(JobKind.REFRESH, 0) is WriteProcess.DERIVED
     assert process_of(JobKind.REFRESH, 1) is WriteProcess.ISOLATED
+    assert process_of(JobKind.REFRESH, 1, slow=True) is WriteProcess.SLOW
+    assert process_of(JobKind.SOURCE_ROUND, 0, transforms=True, slow=True) is WriteProcess.SLOW
 
 
 def test_each_kind_has_a_part() -> None:

@@ -288,6 +288,8 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("instants", "metadata"),
         ("jobs", "transforms"),
         ("jobs", "contended"),
+        ("jobs", "slow"),
+        ("writer_batches", "rows_digest"),
         ("sources", "planner"),
         ("consumers", "snapshot"),
         ("webhooks", "registry_password"),

@@ -68,8 +68,13 @@ def instant_action(request: JobRequest) -> Action | None:
     return KINDS[request.kind].action
 
 
-def process_of(kind: JobKind, deaths: int, *, transforms: bool = False) -> WriteProcess:
-    """Where a write runs. `deaths`: how often its process was killed while it ran. `transforms`: as of its round."""
+def process_of(kind: JobKind, deaths: int, *, transforms: bool = False, slow: bool = False) -> WriteProcess:
+    """Where a write runs. `deaths`: how often its process was killed while it ran. `transforms`: as of its round.
+
+    `slow`: whether it has used up a time slice.
+    """
     if KINDS[kind].process is WriteProcess.WORKER and not transforms:
         return WriteProcess.WORKER
+    if slow:
+        return WriteProcess.SLOW
     return WriteProcess.ISOLATED if deaths else WriteProcess.DERIVED

@@ -36,7 +36,7 @@ class JobKind(str, Enum):
 
 
 class WriteProcess(str, Enum):
-    """The process of a worker in which a write runs. The last two have a JVM of their own."""
+    """The process of a worker in which a write runs. All but the first have a JVM of their own."""
 
     WORKER = "worker"
     """Writes whose rows no SQL of a user makes."""
@@ -44,6 +44,8 @@ class WriteProcess(str, Enum):
     """Writes whose rows the SQL of a user makes when they run. Each has a commit of its own."""
     ISOLATED = "isolated"
     """Of these, one that ran when its process was killed: it runs with no other."""
+    SLOW = "slow"
+    """Of these, one that has used up its time slice: it runs with no other, up to its time limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

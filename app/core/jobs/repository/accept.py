@@ -172,4 +172,5 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "transaction_id": transaction_id,
         "actor": new.actor,
         "deaths": new.deaths,
+        "slow": new.slow,
     }

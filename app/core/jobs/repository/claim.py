@@ -60,7 +60,7 @@ def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 _NEXT: Final = (
-    select(jobs.c.kind, jobs.c.deaths, jobs.c.transforms, jobs.c.transaction_id)
+    select(jobs.c.kind, jobs.c.deaths, jobs.c.transforms, jobs.c.slow, jobs.c.transaction_id)
     .where(_OWN)
     .order_by(jobs.c.seq)
     .limit(1)
@@ -181,7 +181,9 @@ def _next_write(connection: Connection, dataset_id: str, query: Select[Any]) -> 
 
 
 def _process(next_write: Any) -> WriteProcess:
-    return process_of(JobKind(next_write.kind), next_write.deaths, transforms=next_write.transforms)
+    return process_of(
+        JobKind(next_write.kind), next_write.deaths, transforms=next_write.transforms, slow=next_write.slow
+    )
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:

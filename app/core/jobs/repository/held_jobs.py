@@ -108,6 +108,13 @@ def requeue_killed(connection: Connection, ids: Sequence[str]) -> list[str]:
     return [row.id for row in rows if row.deaths >= DEATHS_MAX]
 
 
+def requeue_slow(connection: Connection, ids: Sequence[str]) -> None:
+    """Puts jobs back that the caller has locked, and that have used up their time slice. The attempt does not count."""
+    connection.execute(
+        update(jobs).where(jobs.c.id.in_(ids)).values(slow=True, outages=jobs.c.outages + 1, **_IN_QUEUE)
+    )
+
+
 def end_leases(connection: Connection, ids: Sequence[str]) -> None:
     """Ends the leases of jobs that the caller has locked, as if they had run out: their worker has died."""
     connection.execute(

@@ -20,6 +20,7 @@ from app.core.jobs.repository.held_jobs import (
     postpone,
     requeue_alone,
     requeue_killed,
+    requeue_slow,
 )
 from app.core.jobs.repository.job_ends import cancel_locked, fail_jobs, fail_locked, succeed_task
 from app.core.jobs.repository.job_lists import list_jobs
@@ -211,6 +212,11 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             # No message to the relay: the poll finds them, and the pause does a passing fault good.
             requeue_alone(connection, lock_jobs(connection, held_by(claims)))
+
+    def slow_down(self, tenant_id: str, claims: Sequence[Claim]) -> None:
+        """Puts held jobs back that have used up their time slice: they run with the slow ones next."""
+        with self._database.tenant(tenant_id) as connection:
+            requeue_slow(connection, lock_jobs(connection, held_by(claims)))
 
     def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
         """Puts held jobs of one group back after a fault of the environment: they are claimed together after a pause of

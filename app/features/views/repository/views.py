@@ -171,12 +171,12 @@ class ViewStore:
                 wake_follower(connection, source.dataset.id, follower_name(view_id), None)
             return view
 
-    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool, slice_seconds: float) -> Accepted:
         """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
         One that runs may have read its inputs before. After a refresh that has killed its processes, the next one has
-        one try. `replayed`: an earlier request with the same idempotency key made the job. Raises NotFound,
-        IdempotencyMismatch.
+        one try. After one that took longer than a time slice, the next one is slow from the start. `replayed`: an
+        earlier request with the same idempotency key made the job. Raises NotFound, IdempotencyMismatch.
         """
         states = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
         query = select(jobs.c.id).where(
@@ -198,9 +198,12 @@ class ViewStore:
             if waiting is not None:
                 keep_key(connection, new, waiting)
                 return Accepted(job=get_job(connection, waiting), is_replay=False)
-            (outcome,) = accept_jobs(
-                connection, [msgspec.structs.replace(new, deaths=1) if is_deadly(view.error) else new]
+            again = msgspec.structs.replace(
+                new,
+                deaths=1 if is_deadly(view.error) else 0,
+                slow=_last_was_slow(connection, new.dataset_id, slice_seconds),
             )
+            (outcome,) = accept_jobs(connection, [again])
             if isinstance(outcome, HeadwaterError):
                 raise outcome
             return outcome
@@ -280,6 +283,23 @@ def _replayed(connection: Connection, new: NewJob) -> Job | None:
     if new.idempotency_key is None:
         return None
     return replayed_job(connection, new.dataset_id, new.idempotency_key, new.request_hash)
+
+
+def _last_was_slow(connection: Connection, view_id: str, slice_seconds: float) -> bool:
+    """Whether the last attempt at the newest refresh that has ended took longer than a time slice."""
+    seconds = func.extract("epoch", jobs.c.finished_at - jobs.c.claimed_at)
+    last = (
+        select(seconds)
+        .where(
+            jobs.c.dataset_id == view_id,
+            jobs.c.kind == JobKind.REFRESH.value,
+            jobs.c.finished_at.is_not(None),
+        )
+        .order_by(jobs.c.seq.desc())
+        .limit(1)
+    )
+    took = connection.execute(last).scalar_one_or_none()
+    return took is not None and took > slice_seconds
 
 
 def _not_found(reference: str) -> NotFound:

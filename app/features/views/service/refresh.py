@@ -50,6 +50,7 @@ class FollowInputs:
 
     views: ViewStore
     wake: Callable[[], None]
+    slice_seconds: float
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
         """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is still behind."""
@@ -62,7 +63,12 @@ class FollowInputs:
             pause = _pause_seconds(view)
             if pause > 0:
                 return min(pause, _RETRY_POLL_SECONDS)
-            self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
+            self.views.refresh(
+                tenant_id,
+                new_refresh(view.dataset.id),
+                after_running=False,
+                slice_seconds=self.slice_seconds,
+            )
         except NotFound:
             return math.inf
         self.wake()

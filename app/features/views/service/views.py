@@ -30,11 +30,12 @@ from app.kernel.sql.queries.parse import parse_view
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DerivedViews:
-    """The views of a tenant. `wake` is called after a job was recorded."""
+    """The views of a tenant. `wake` is called after a job was recorded. `slice_seconds`: that of a refresh."""
 
     catalog: CatalogStore
     views: ViewStore
     wake: Callable[[], None]
+    slice_seconds: float
 
     def register(
         self, tenant_id: str, new: CreateView, catalog: DatasetLookup, *, actor: str | None = None
@@ -114,7 +115,9 @@ class DerivedViews:
             idempotency_key=idempotency_key,
             request_hash=hashlib.sha256(f"refresh {view.dataset.id}".encode()).hexdigest(),
         )
-        outcome = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
+        outcome = self.views.refresh(
+            view.dataset.tenant_id, new, after_running=True, slice_seconds=self.slice_seconds
+        )
         self.wake()
         return outcome
 

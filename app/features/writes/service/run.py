@@ -18,6 +18,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
+from app.core.jobs.service.time_slice import SliceUsed, TimeSlice
 from app.core.jobs.values import ClaimRules, Job, Progress
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.timeline import TimelineStore
@@ -65,7 +66,8 @@ class RunWrites:
     `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
     `after_round` is called after a round of a source: its next one may be due at once.
     `seconds_max`: the time limit of a tenant's job in seconds, for the kinds whose time is limited.
-    `write_seconds_max`: that of a group of other writes.
+    `write_seconds_max`: that of a group of other writes. `slice_seconds`: the time after which a group makes room for
+    others; None for no bound.
     """
 
     catalog: DatasetLookup
@@ -85,6 +87,7 @@ class RunWrites:
     after_round: Callable[[], None]
     seconds_max: Callable[[str], float]
     write_seconds_max: Callable[[str], float]
+    slice_seconds: float | None = None
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if the dataset is known to have no more of them."""
@@ -95,7 +98,7 @@ class RunWrites:
         latest = _Reached(WriteGroup.of(jobs))
         tag = latest.group.tag
         try:
-            with self._time_limit(latest.group), self._lease(latest):
+            with self._time_limit(latest.group), self._time_slice(latest.group), self._lease(latest):
                 return self._run(latest)
         except EngineStopped:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
@@ -121,6 +124,9 @@ class RunWrites:
     def _end(self, group: WriteGroup, error: Exception) -> None:
         """Ends the writes that the error concerns. Raises an unexpected error."""
         match error:
+            case SliceUsed():
+                _log.info("group %s has used up its time slice: it runs again with slow ones", group.tag)
+                self.jobs.slow_down(group.tenant_id, group.claims)
             case NotStorable() | TimeLimitExceeded():
                 self._fail_alone(group, error)
             case HeadwaterError():
@@ -150,6 +156,13 @@ class RunWrites:
             seconds_max(group.tenant_id),
             lambda: self.engine.cancel(group.tag),
             advice=ADVICE_OF_READING if reading else ADVICE_OF_WRITING,
+        )
+
+    def _time_slice(self, group: WriteGroup) -> TimeSlice:
+        return TimeSlice(
+            self.slice_seconds,
+            lambda: self.engine.cancel(group.tag),
+            waits=lambda: self.engine.waits(group.tag),
         )
 
     def _progress(self, group: WriteGroup) -> Progress:

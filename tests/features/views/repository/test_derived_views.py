@@ -10,6 +10,7 @@ from threading import Barrier, Event
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from app.access.errors import NotFound
 from app.core.catalog.errors import DatasetExists, DatasetInUse
@@ -43,6 +44,8 @@ _names = count(1)
 SQL = "SELECT id, note FROM orders"
 PLAN = bind_view(parse_view(SQL), {"orders": definition()})
 FAULT = Fault(code="derivation-failed", title="The SQL could not be computed", detail="a division by zero")
+
+SLICE = 60.0
 
 
 @pytest.fixture
@@ -274,7 +277,7 @@ def test_change_is_never_applied_twice(
     write(dataset)
     before = views.get(tenant_id, view.dataset.id)
     [first] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
-    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
     [second] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
     stores.timeline.publish_one(
         tenant_id, msgspec.structs.replace(commit_of([first], [message()]), advances=advances_of(before))
@@ -313,7 +316,7 @@ def test_failure_is_reported_until_a_refresh_succeeds(
         again = followers.claim(tenant_id, dataset.id, "w", 30)
         assert again is not None
         followers.settle(tenant_id, again, None)
-        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
     commit = msgspec.structs.replace(commit_of([running(view)], [message()]), advances=advances_of(failed))
     stores.timeline.publish_one(tenant_id, commit)
     healed = views.get(tenant_id, view.dataset.id)
@@ -325,7 +328,7 @@ def test_view_that_has_killed_its_processes_has_one_try_per_request(
 ) -> None:
     deadly = msgspec.structs.replace(FAULT, code="process-killed")
     assert stores.jobs.fail(tenant_id, running(view).claim, deadly)
-    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
     isolated = msgspec.structs.replace(RULES, process=WriteProcess.ISOLATED)
     [job] = stores.jobs.claim(tenant_id, view.dataset.id, "isolated", isolated)
     stores.jobs.end_claims("isolated", WorkerEnd.KILLED)
@@ -357,7 +360,7 @@ def test_view_pauses_at_the_second_refresh_in_a_row_that_exceeds_its_time_limit(
         assert (failed.state, failed.freshness) == (state, ViewFreshness.FAILED)
         assert failed.error is not None
         details.append(failed.error.detail)
-        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
     assert details[:3] == ["it took an hour", FAULT.detail, "it took an hour"]
     for detail in details[3:]:
         assert detail.startswith("it took an hour; the view is paused: it is refreshed on request only")
@@ -369,10 +372,35 @@ def test_view_pauses_at_the_second_refresh_in_a_row_that_exceeds_its_time_limit(
     assert (healed.state, healed.error, healed.failures) == (ViewState.ACTIVE, None, 0)
 
 
+@pytest.mark.parametrize(("seconds", "process"), [(61, WriteProcess.SLOW), (59, WriteProcess.DERIVED)])
+def test_refresh_is_slow_from_the_start_if_the_one_before_took_longer_than_a_time_slice(
+    stores: Stores,
+    views: ViewStore,
+    tenant_id: str,
+    view: View,
+    running: Callable[[View], Job],
+    seconds: int,
+    process: WriteProcess,
+) -> None:
+    first = running(view)
+    with stores.database.tenant(tenant_id) as connection:
+        earlier = text(
+            f"UPDATE jobs SET claimed_at = claimed_at - interval '{seconds} s' WHERE id = '{first.id}'"
+        )
+        connection.execute(earlier)
+    assert stores.jobs.fail(tenant_id, first.claim, FAULT)
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
+    assert stores.jobs.next_write(tenant_id, view.dataset.id) is process
+    assert stores.jobs.fail(tenant_id, running(view).claim, FAULT)
+    # This one was quick.
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
+    assert stores.jobs.next_write(tenant_id, view.dataset.id) is WriteProcess.DERIVED
+
+
 def test_cancelled_refresh_is_no_failure(
     stores: Stores, views: ViewStore, tenant_id: str, view: View
 ) -> None:
-    queued = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True).job
+    queued = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE).job
     stores.jobs.cancel(tenant_id, queued.id)
     assert views.get(tenant_id, view.dataset.id).freshness is ViewFreshness.BEHIND
 
@@ -381,12 +409,17 @@ def test_concurrent_requests_queue_one_refresh(
     stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
 ) -> None:
     runs = running(view)
-    assert views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=False).job.id == runs.id
+    assert (
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=False, slice_seconds=SLICE).job.id
+        == runs.id
+    )
     barrier = Barrier(4)
 
     def request_refresh() -> tuple[str, bool]:
         barrier.wait()
-        accepted = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+        accepted = views.refresh(
+            tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE
+        )
         return accepted.job.id, accepted.is_replay
 
     # None has a key, so none is a replay.
@@ -417,7 +450,7 @@ def test_input_of_a_view_cannot_be_deleted_before_the_view(
     with pytest.raises(NotFound):
         views.get(tenant_id, view.dataset.id)
     with pytest.raises(NotFound):
-        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True, slice_seconds=SLICE)
     assert followers.claim(tenant_id, dataset.id, "w", 30) is None
     stores.catalog.delete(tenant_id, dataset.id, version=None)
 

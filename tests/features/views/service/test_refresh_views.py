@@ -101,8 +101,9 @@ class OneView:
         assert (tenant_id, reference) == ("tenant", self.view.dataset.id)
         return self.view
 
-    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool, slice_seconds: float) -> Accepted:
         assert not after_running
+        assert slice_seconds == 60
         self.queued.append(new)
         return Accepted(job=job_of(new), is_replay=False)
 
@@ -145,7 +146,8 @@ def follow(view: View | None) -> tuple[float | None, int]:
         created_at=NOW,
         moved_at=NOW,
     )
-    after = FollowInputs(views=catalogue, wake=lambda: woken.append(True)).follow("tenant", consumer)
+    inputs = FollowInputs(views=catalogue, wake=lambda: woken.append(True), slice_seconds=60)
+    after = inputs.follow("tenant", consumer)
     assert len(woken) == len(catalogue.queued)
     assert all(new.request.derived and new.dataset_id == view_id for new in catalogue.queued)
     return after, len(catalogue.queued)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.core.feature.stagers import StagedInput
 from app.core.jobs.errors import EngineStopped
-from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job
 from app.kernel.format.operation import Operation
@@ -116,3 +117,24 @@ def test_refresh_that_exceeds_its_time_limit_fails_once_and_leaves_nothing(
     assert (error.code, error.facts) == ("time-limit-exceeded", {"limit_seconds": 0.05})
     assert followed.version == 0
     assert not followed.run()
+
+
+def test_refresh_that_uses_up_its_time_slice_runs_again_as_a_slow_one(
+    followed: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    monkeypatch.setattr(followed.engine, "cancel", lambda tag: stopped.set())
+    rules = followed.worker().rules
+    derived = msgspec.structs.replace(rules, process=WriteProcess.DERIVED, attempts_max=1)
+    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    endless = {JobKind.REFRESH: Endless(stopped)}
+    assert followed.run(rules=derived, slice_seconds=0.05, stagers=endless)
+    assert followed.ended(job_id) == ("queued", None)
+    assert not followed.run(rules=derived, slice_seconds=0.05, stagers=endless)
+    assert followed.handed_over == [(WriteProcess.SLOW, followed.tenant_id, followed.dataset.id)]
+    # The first attempt does not count, so that one is left.
+    slow = msgspec.structs.replace(derived, process=WriteProcess.SLOW)
+    stopped.clear()
+    followed.seconds_max = 0.05
+    assert followed.run(rules=slow, stagers=endless)
+    assert followed.ended(job_id) == ("failed", "time-limit-exceeded")
