@@ -66,9 +66,9 @@ class _Kind(Generic[_T, _R]):
 
 _KINDS: Final[tuple[_Kind[Any, Any], ...]] = (
     _Kind(MergeBundle, MergedBundle, lambda on, task: MergeHandle(on).run_all(task)),
-    _Kind(PrepareTask, Prepared, lambda on, task: prepare(task, on.storage)),
-    _Kind(InferTask, Inferred, lambda on, task: infer(task, on.storage)),
-    _Kind(DecodeTask, DecodedRows, lambda on, task: decode(task, on.storage)),
+    _Kind(PrepareTask, Prepared, lambda on, task: prepare(task, on.storage, on.memory)),
+    _Kind(InferTask, Inferred, lambda on, task: infer(task, on.storage, on.memory)),
+    _Kind(DecodeTask, DecodedRows, lambda on, task: decode(task, on.storage, on.memory)),
     _Kind(FetchTask, Fetched, lambda on, task: fetch(task, on.storage)),
     _Kind(ExportPart, ExportedPart, lambda on, task: export(task, on.storage, on.slices, on.memory)),
     _Kind(PublishTask, PublishedFiles, lambda on, task: publish(task, on.storage)),

@@ -4,6 +4,7 @@ Decoding is strict and lossless: a value is converted exactly, or reported with 
 
     json, csv, arrow                one package per family of formats, with decoders and encoders
     stream, splits, gzip_stream     the same formats step by step and in parts, for bodies of any size
+    parts                           the memory for what a reader of Arrow and Parquet decodes at once
     compiled, value_parser          one schema to fast decoders; one value at a time, with a message for every fault
     faults, record_errors, records  what is wrong with rows; reject the input or quarantine; redriven records
     shape_inference                 the column types of an input that brings its schema

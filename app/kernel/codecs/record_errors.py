@@ -6,7 +6,7 @@ Decoders do not know which. They report bad records to a `RecordErrors`, leave t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -228,7 +228,7 @@ def record_errors_for(
     return bad_records
 
 
-def checked_rows(tables: Iterable[pa.Table], record_errors: RecordErrors) -> Iterator[pa.Table]:
+def checked_rows(tables: Iterable[pa.Table], record_errors: RecordErrors) -> Generator[pa.Table]:
     """The tables up to the first one with bad records, unless these are accepted; no table without rows.
 
     Raises SchemaMismatch, TooManyRows.

@@ -6,7 +6,7 @@ record is parsed separately, so that a faulty record cannot affect the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -35,7 +35,7 @@ def iter_record_tables(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
-) -> Iterator[pa.Table]:
+) -> Generator[pa.Table]:
     """The rows of the records in a split, in order, in tables of exactly the schema's columns; no table without rows.
 
     Records are numbered in the whole file. `bad_records`: receives those that do not fit. Raises SchemaMismatch,

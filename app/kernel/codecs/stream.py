@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import Final
 
 import pyarrow as pa
 
+from app.kernel.codecs.arrow.arrow_messages import MessageSizes
 from app.kernel.codecs.arrow.conform import check_columns, conform_step, steps
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
 from app.kernel.codecs.csv.csv_rows import Records, read_header
 from app.kernel.codecs.faults import Origin, reader_faults
 from app.kernel.codecs.json.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
+from app.kernel.codecs.parts import ANY_MEMORY, PartLimits, PartMemory
 from app.kernel.codecs.record_errors import (
     BadRecords,
     InputRejection,
@@ -29,6 +31,7 @@ from app.kernel.format.schema.schema import Schema
 
 READ_BYTES: Final = 4 << 20
 ARROW_FILE_MAGIC: Final = b"ARROW1"
+_ARROW_FILE_START: Final = 8
 _ARROW_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _WHOLE: Final = Split()
 
@@ -43,24 +46,27 @@ def iter_tables(
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
     explicit_cast: bool = False,
-) -> Iterator[pa.Table]:
+    memory: PartMemory = ANY_MEMORY,
+) -> Generator[pa.Table]:
     """The rows of a split in order, in tables of exactly the schema's columns; no table without rows.
 
     `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
     that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split.
-    `explicit_cast`: values of columnar input are cast to the types of the schema. Raises SchemaMismatch, MalformedBody,
+    `explicit_cast`: values of columnar input are cast to the types of the schema. `memory`: for large parts of it.
+    Raises SchemaMismatch, MalformedBody,
     BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of earlier steps must be discarded.
     """
     record_errors = record_errors_for(bad_records, pointer, limits)
+    parts = PartLimits(limits=limits, pointer=pointer, keeps_rows=bad_records is not None, memory=memory)
     match form:
         case Format.NDJSON:
             tables = _iter_ndjson(source, schema, split, pointer, record_errors)
         case Format.CSV:
             tables = _iter_csv(source, schema, pointer, record_errors)
         case Format.ARROW:
-            tables = _iter_arrow(source, schema, pointer, record_errors, explicit_cast=explicit_cast)
+            tables = _iter_arrow(source, schema, parts, record_errors, explicit_cast=explicit_cast)
         case Format.PARQUET:
-            tables = _iter_parquet(source, schema, split, pointer, record_errors, explicit_cast=explicit_cast)
+            tables = _iter_parquet(source, schema, split, parts, record_errors, explicit_cast=explicit_cast)
         case Format.JSON_ROWS:
             tables = _iter_json_rows(source, schema, pointer, record_errors)
     return checked_rows(tables, record_errors)
@@ -177,12 +183,12 @@ def _iter_csv(
 
 
 def _iter_arrow(
-    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors, *, explicit_cast: bool
+    source: Source, schema: Schema, parts: PartLimits, record_errors: RecordErrors, *, explicit_cast: bool
 ) -> Iterator[pa.Table]:
     reader = ArrowReader(source)
-    check_columns(reader.schema, schema, pointer, explicit_cast=explicit_cast)
+    check_columns(reader.schema, schema, parts.pointer, explicit_cast=explicit_cast)
     start = 0
-    for batch in reader.batches():
+    for batch in reader.batches(parts):
         for row, step in steps(batch, start, schema, record_errors):
             yield conform_step(step, schema, row, record_errors, explicit_cast=explicit_cast)
         start += batch.num_rows
@@ -205,19 +211,27 @@ class ArrowReader:
         with self._faults():
             return self._reader.schema
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in order, once. Raises MalformedBody."""
+    def batches(self, parts: PartLimits) -> Iterator[pa.RecordBatch]:
+        """The rows in order, once. Raises MalformedBody, RowTooLarge, BodyTooLarge."""
         with self._faults():
             count = self._reader.num_record_batches if self._is_file else None
+        sizes = MessageSizes(self._source, _ARROW_FILE_START if self._is_file else 0)
         for number in itertools.count() if count is None else range(count):
-            with self._faults():
-                try:
-                    batch = (
-                        self._reader.get_batch(number) if self._is_file else self._reader.read_next_batch()
-                    )
-                except StopIteration:
-                    break
-            yield batch
+            memory_bytes = 0
+            for part in sizes.next_batch():
+                parts.check(part)
+                memory_bytes += part.memory_bytes
+            with parts.memory.holding(memory_bytes):
+                with self._faults():
+                    try:
+                        batch = (
+                            self._reader.get_batch(number)
+                            if self._is_file
+                            else self._reader.read_next_batch()
+                        )
+                    except StopIteration:
+                        break
+                yield batch
         if not self._is_file:
             _require_end(self._source)
 
@@ -248,7 +262,7 @@ def _iter_parquet(
     source: Source,
     schema: Schema,
     split: Split,
-    pointer: str,
+    parts: PartLimits,
     record_errors: RecordErrors,
     *,
     explicit_cast: bool,
@@ -256,8 +270,8 @@ def _iter_parquet(
     file = open_parquet(source)
     with reader_faults("the Parquet file cannot be read"):
         columns, count = file.schema_arrow, file.metadata.num_row_groups
-    check_columns(columns, schema, pointer, explicit_cast=explicit_cast)
+    check_columns(columns, schema, parts.pointer, explicit_cast=explicit_cast)
     groups = range(count) if split.row_groups is None else split.row_groups
-    for start, batch in joined(iter_row_groups(source, file, groups)):
+    for start, batch in joined(iter_row_groups(source, file, groups, parts)):
         for row, step in steps(batch, start, schema, record_errors):
             yield conform_step(step, schema, row, record_errors, explicit_cast=explicit_cast)

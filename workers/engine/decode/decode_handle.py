@@ -7,14 +7,12 @@ split first infers the shapes of its columns.
 
 from __future__ import annotations
 
-import resource
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property, partial
 from itertools import accumulate
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -25,6 +23,7 @@ from app.infra.errors import StorageFull, Unavailable
 from app.infra.files.checksums import HashingSink, verify
 from app.infra.files.errors import CorruptFile
 from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
 from app.kernel.codecs.gzip_stream import gunzip_stream
@@ -42,9 +41,9 @@ from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.rows.staged import RawInput, StagedFile
 from app.kernel.format.schema.shapes import Shape
+from workers.engine.decode.decode_memory import DecodeMemory
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
-DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 _STEP_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -126,13 +125,13 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rows: DecodedRows | None = None
 
 
-def prepare(task: PrepareTask, storage: Storage) -> Prepared:
+def prepare(task: PrepareTask, storage: Storage, budget: MemoryBudget) -> Prepared:
     """Runs a `PrepareTask`.
 
     Raises CorruptFile, MalformedBody, BodyTooLarge, TooManyRows, StorageFull, and what `decode` raises.
     """
     verify(task.raw, storage.open(task.raw.path))
-    with _errors_of(task.raw.origin), _memory_limit():
+    with _errors_of(task.raw.origin), DecodeMemory(budget).limited():
         path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
         splits = plan_splits(
             task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.decoding.limits
@@ -143,6 +142,7 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
         rows = decode(
             DecodeTask(raw=task.raw, path=path, split=split, number=task.number, decoding=task.decoding),
             storage,
+            budget,
         )
     return Prepared(path=path, splits=tuple(splits), rows=rows)
 
@@ -159,9 +159,9 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
     return path
 
 
-def infer(task: InferTask, storage: Storage) -> Inferred:
+def infer(task: InferTask, storage: Storage, budget: MemoryBudget) -> Inferred:
     """Runs an `InferTask`. Raises SchemaMismatch, MalformedBody."""
-    with _errors_of(task.origin), _memory_limit():
+    with _errors_of(task.origin), DecodeMemory(budget).limited():
         source = storage.open(task.path)
         schema = task.changes or NO_COLUMNS
         if task.records:
@@ -171,23 +171,26 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
         )
 
 
-def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
+def decode(task: DecodeTask, storage: Storage, budget: MemoryBudget) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
     quarantine = task.decoding.quarantine
     if quarantine is None:
-        return DecodedRows(file=_stage(task, storage, None))
+        return DecodedRows(file=_stage(task, storage, budget, None))
     with QuarantineFileStore(storage).sink(f"{quarantine}-{task.number:05d}.parquet") as sink:
         write = sink.write if not task.raw.runs else _Placing(task, storage, sink.write).write
         bad_records = BadRecords(write=write)
-        file = _stage(task, storage, bad_records)
+        file = _stage(task, storage, budget, bad_records)
         bad_records.close()
     return DecodedRows(file=file, quarantine_file=sink.file, records=bad_records.records)
 
 
-def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
+def _stage(
+    task: DecodeTask, storage: Storage, budget: MemoryBudget, bad_records: BadRecords | None
+) -> StagedFile | None:
     raw, decoding = task.raw, task.decoding
     schema = input_schema(decoding.operation, decoding.dataset)
-    with _errors_of(raw.origin), _memory_limit():
+    memory = DecodeMemory(budget)
+    with _errors_of(raw.origin), memory.limited():
         source = storage.open(task.path)
         if raw.records:
             tables = iter_record_tables(
@@ -202,14 +205,16 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
                 bad_records=bad_records,
                 limits=decoding.limits,
                 explicit_cast=decoding.explicit_cast,
+                memory=memory,
             )
-        return StagedFileStore(storage).write(
-            decoding.dataset,
-            decoding.operation,
-            _within(tables, decoding.expanded_bytes_max),
-            f"{decoding.prefix}-{task.number:05d}.arrow",
-            durable=False,
-        )
+        with closing(tables):
+            return StagedFileStore(storage).write(
+                decoding.dataset,
+                decoding.operation,
+                _within(tables, decoding.expanded_bytes_max),
+                f"{decoding.prefix}-{task.number:05d}.arrow",
+                durable=False,
+            )
 
 
 def _within(tables: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
@@ -291,30 +296,3 @@ def _errors_of(origin: str) -> Iterator[None]:
         if not origin or isinstance(error, Unavailable | StorageFull | CorruptFile):
             raise
         raise error.restored(f"{origin}: {error.detail}", {**error.facts, "origin": origin}) from error
-
-
-@contextmanager
-def _memory_limit() -> Iterator[None]:
-    """Limits the memory that hostile input can make the decoders allocate."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    bound = _data_bytes() + DECODE_MEMORY_BYTES
-    resource.setrlimit(
-        resource.RLIMIT_DATA, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard)
-    )
-    try:
-        yield
-    except (MemoryError, pa.ArrowMemoryError) as error:
-        raise MalformedBody(
-            f"decoding the input takes more than {DECODE_MEMORY_BYTES // 2**20} MiB of memory: send smaller row groups "
-            "or record batches"
-        ) from error
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _data_bytes() -> int:
-    with Path("/proc/self/status").open(encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    return 0

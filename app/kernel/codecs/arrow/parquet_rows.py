@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.kernel.codecs.arrow.parquet_pages import large_pages
 from app.kernel.codecs.faults import reader_faults
+from app.kernel.codecs.parts import ANY_PARTS, PART_BYTES_MIN, PartLimits
 from app.kernel.format.errors import MalformedBody
 from app.kernel.format.rows.formats import Source
 
@@ -46,21 +48,41 @@ def rows_before(metadata: pq.FileMetaData, row_group: int) -> int:
 
 
 def iter_row_groups(
-    source: Source, file: pq.ParquetFile, row_groups: Sequence[int]
+    source: Source, file: pq.ParquetFile, row_groups: Sequence[int], parts: PartLimits = ANY_PARTS
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Small record batches of the row groups, each with the number of its first row. Raises MalformedBody."""
+    """Small record batches of the row groups, each with the number of its first row.
+
+    Raises MalformedBody, RowTooLarge, BodyTooLarge.
+    """
     for number in row_groups:
         with reader_faults("the Parquet file cannot be read"):
             row = rows_before(file.metadata, number)
-            texts = _texts(source, file, number)
-            reader = _reader(source, file, texts)
-            largest_row = 1 + sum(text.in_dictionary + text.shared_bytes for text in texts)
-            step = max(
-                1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
-            )
-        for batch in _batches(reader, number, step):
-            yield row, batch
-            row += batch.num_rows
+            memory_bytes = _checked_memory(source, file, number, row, parts)
+        with parts.memory.holding(memory_bytes):
+            with reader_faults("the Parquet file cannot be read"):
+                texts = _texts(source, file, number)
+                reader = _reader(source, file, texts)
+                largest_row = 1 + sum(text.in_dictionary + text.shared_bytes for text in texts)
+                step = max(
+                    1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
+                )
+            for batch in _batches(reader, number, step):
+                yield row, batch
+                row += batch.num_rows
+
+
+def _checked_memory(
+    source: Source, file: pq.ParquetFile, row_group: int, first_row: int, parts: PartLimits
+) -> int:
+    """The memory for the largest pages of all columns, as far as they are large. Raises RowTooLarge, BodyTooLarge."""
+    if file.metadata.row_group(row_group).total_byte_size <= PART_BYTES_MIN:
+        return 0
+    flat = frozenset(column.path for column in _columns(file) if not column.max_repetition_level)
+    memory: dict[str, int] = {}
+    for page in large_pages(source, row_group, first_row, flat):
+        parts.check(page)
+        memory[page.name] = max(memory.get(page.name, 0), page.memory_bytes)
+    return sum(memory.values())
 
 
 def _rows_at_once(group: pq.RowGroupMetaData) -> int:

@@ -46,5 +46,14 @@ class RowLimits(msgspec.Struct, frozen=True, kw_only=True):
             **facts,
         )
 
+    def refusal_among(self, first_row: int, rows: int, pointer: str) -> RowTooLarge:
+        """The error for a row that is too large, and only known to be one of several. `pointer`: of all rows."""
+        return RowTooLarge(
+            f"one of the rows {first_row} to {first_row + rows - 1} has more than {self.row_bytes_max} bytes: "
+            f"{_LARGE_VALUES}",
+            limit_bytes=self.row_bytes_max,
+            pointer=pointer,
+        )
+
 
 DEFAULT_LIMITS: Final = RowLimits()

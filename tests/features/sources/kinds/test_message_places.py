@@ -8,6 +8,7 @@ import pytest
 
 from app.features.sources.kinds import kafka
 from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.infra.kafka.messages import Message
 from app.kernel.codecs.splits import Split, plan_splits
@@ -69,7 +70,7 @@ def test_bad_rows_name_their_messages_in_every_split(tmp_path: Path, split_bytes
                 dataset=definition(), operation=Operation.INSERT, prefix="out", quarantine="bad"
             ),
         )
-        quarantined = decode(task, storage).quarantine_file
+        quarantined = decode(task, storage, MemoryBudget(bytes_max=2**30)).quarantine_file
         if quarantined is not None:
             found += details(storage, quarantined)
     places = {
