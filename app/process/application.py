@@ -60,6 +60,7 @@ _CORS_RESPONSE_HEADERS: Final = (
     "Allow",
     "Content-Range",
     "ETag",
+    "Headwater-Corrected",
     "Headwater-Disposition",
     "Headwater-Earliest",
     "Headwater-Next-Page-Token",

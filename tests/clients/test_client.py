@@ -201,6 +201,9 @@ def test_row_pages_keep_to_one_version(headwater, orders):
     headwater.write_rows(orders, [{"id": number, "note": "new"} for number in range(5)], wait=30)
     pages += walk
     assert {page.version for page in pages} == {first.committed_version}
+    # The first page was read before the correction.
+    assert [page.corrected for page in pages] == [None, True, True]
+    assert (headwater.row(orders, 1, version=1).corrected, headwater.row(orders, 1).corrected) == (True, None)
     assert pa.concat_tables(page.table for page in pages).to_pydict() == {"note": ["old"] * 5}
     assert rows_of(headwater, orders) == [(number, "new") for number in range(5)]
     assert rows_of(headwater, orders, version=1, limit=3) == [(number, "old") for number in range(5)]

@@ -34,7 +34,7 @@ from app.kernel.format.result_file import RunFile
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.engine import EngineInProcess
 from tests.support.retained_versions import RetainedVersions, versions_of
-from tests.support.table_feed import TableFeed
+from tests.support.table_feed import TableFeed, later_corrections_of
 from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.task_files import TaskResources
 
@@ -113,6 +113,7 @@ class Reads:
             catalog=self._feed,  # type: ignore[arg-type]
             timeline=self.versioned,  # type: ignore[arg-type]
             index=self._feed,
+            later=later_corrections_of(self.versioned),
             pins=version_pins,
             results=self,
             storage=self.storage,

@@ -11,6 +11,7 @@ from app.core.catalog.values import Dataset, SchemaVersion
 from app.core.changes.positions import FeedBounds
 from app.core.changes.service.read_corrections import ReadCorrections
 from app.core.timeline.repository.commit_metadata import ListedCommits
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.kernel.changelog.corrections import resolved_bound
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
@@ -80,6 +81,11 @@ class TableFeed:
 def corrections_of(versioned: VersionedTable) -> ReadCorrections:
     """The corrections in the feed of a table with a past."""
     return ReadCorrections(index=TableFeed(table=versioned.table), reader=versioned.table.reader)
+
+
+def later_corrections_of(versioned: VersionedTable) -> LaterCorrections:
+    """What later versions of a table correct."""
+    return LaterCorrections(timeline=versioned, corrections=corrections_of(versioned))
 
 
 def _may(file: ChangelogFile, first: int, last: int) -> bool:

@@ -15,6 +15,7 @@ from app.features.reads.handlers.scans import check_scan_file, create_scan, down
 from app.features.reads.problems import PROBLEMS
 from app.features.reads.repository import ReadResultStore
 from app.features.reads.service.jobs import ReadJobs
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.service.lookup import RowLookup
 from app.features.reads.service.rows import ReadTable
 from app.features.reads.service.scans import ScanTables
@@ -26,13 +27,14 @@ from app.infra.files.slices.file_slice import SliceReader
 def _dependencies(process: ApiProcess) -> dict[str, object]:
     platform, versions, memory = process.platform, version_of(process.platform), read_memory(process.platform)
     catalog, timeline = platform.stores.catalog, platform.stores.timeline
+    later = LaterCorrections(timeline=timeline, corrections=read_corrections(platform))
     return {
         "read_table": ReadTable(
             catalog=catalog,
             timeline=timeline,
             versions=versions,
             walk=table_walk(platform, memory),
-            corrections=read_corrections(platform),
+            later=later,
         ),
         "row_lookup": RowLookup(
             catalog=catalog,
@@ -40,6 +42,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             versions=versions,
             search=process.key_search,
             changes=read_changes(platform),
+            later=later,
         ),
         "read_jobs": ReadJobs(
             requests=platform.request_job,

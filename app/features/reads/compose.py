@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.core.compose import read_corrections
 from app.core.feature.feature import Feature, Worker
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.read import READ
 from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.features.reads.repository import ReadResultStore
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.service.run import RunReads
 
 
@@ -18,6 +20,7 @@ def _tasks(worker: Worker[Engine]) -> TaskHandlers:
         catalog=platform.stores.catalog,
         timeline=platform.stores.timeline,
         index=platform.changelog,
+        later=LaterCorrections(timeline=platform.stores.timeline, corrections=read_corrections(platform)),
         pins=platform.pins,
         results=ReadResultStore(platform.database),
         storage=platform.storage,

@@ -26,6 +26,8 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition
     """The version after which the rows changed; null if the read was not incremental."""
     schema: ReadSchema
     """The columns."""
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
+    """As in the result of the job."""
     commits: tuple[CommitMetadata, ...] | msgspec.UnsetType = msgspec.UNSET
     """As in the result of the job."""
     commits_truncated: bool | msgspec.UnsetType = msgspec.UNSET

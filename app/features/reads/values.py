@@ -9,12 +9,16 @@ import pyarrow as pa
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`, under its schema of then. All pages of a list are of the same version."""
+    """Rows of the table at `version`, under its schema of then. All pages of a list are of the same version.
+
+    `corrected`: whether later commits have corrected one of them; None for the latest version, and if it is not known.
+    """
 
     rows: pa.Table
     version: int
     schema_id: int
     next_page_token: str | None
+    corrected: bool | None
 
 
 class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +37,7 @@ class FoundKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of requested keys, in their order, at `version`, under its schema of then.
 
     `row_versions`: int64, the version that set the values of each row; null for a key without a row. `row_offsets`:
-    int64, the offset of the change that did; null where it is unknown, too.
+    int64, the offset of the change that did; null where it is unknown, too. `corrected`: as of `RowPage`.
     """
 
     rows: pa.Table
@@ -41,3 +45,4 @@ class FoundKeys(msgspec.Struct, frozen=True, kw_only=True):
     row_offsets: pa.ChunkedArray
     version: int
     schema_id: int
+    corrected: bool | None

@@ -8,10 +8,14 @@ from datetime import datetime
 from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition, resolve_position
 from app.core.changes.repository import ChangelogStore
+from app.core.timeline.errors import OffsetExpired
+from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.changelog_scan import ChangelogReader
 from app.kernel.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.kernel.changelog.corrections_since import CorrectionsSince
@@ -23,6 +27,9 @@ from app.kernel.format.rows.changelog import Op
 # The most files that one query of the catalogue returns, and the most rows that one request scans: 9 bytes each.
 _FILES_MAX: Final = 64
 SCANNED_ROWS_MAX: Final = 8 * 1024 * 1024
+# The most files and rows that are read to find whether a change was corrected at all.
+CHECKED_FILES_MAX: Final = 8
+CHECKED_ROWS_MAX: Final = 1024 * 1024
 _POSITION_MAX: Final = 2**63 - 1
 _Correction = TypeVar("_Correction")
 
@@ -118,6 +125,41 @@ class ReadCorrections:
             raise InvalidRequest("corrected_since: " + detail, [FieldError(pointer="/limit", detail=detail)])
         return {each.offset: each for each in corrections}
 
+    def any_of(self, dataset: Dataset, offsets: range | npt.NDArray[np.int64], since: int) -> bool | None:
+        """Whether a change from position `since` on corrects one of the changes at these offsets, which are before it.
+
+        None if that is not known: the feed does not record corrections, or
+        is not kept from `since` on, or more than `CHECKED_FILES_MAX` files or `CHECKED_ROWS_MAX` changes would have to
+        be read.
+        """
+        if dataset.definition.changelog.producer is not ChangelogProducer.FULL:
+            return None
+        if not len(offsets):
+            return False
+        try:
+            found = self._finds_any(dataset, offsets, since)
+            self._check_kept(dataset, since)
+        except (CorruptFile, OffsetExpired):
+            # The feed was cut, or has a damaged file. The rows are read without it.
+            return None
+        return found
+
+    def _finds_any(self, dataset: Dataset, offsets: range | npt.NDArray[np.int64], since: int) -> bool | None:
+        first, last = (
+            (offsets[0], offsets[-1]) if isinstance(offsets, range) else (offsets.min(), offsets.max())
+        )
+        segments = self.index.correcting(
+            dataset.tenant_id, dataset.id, int(first), int(last), since=since, limit=CHECKED_FILES_MAX + 1
+        )
+        read_rows = 0
+        for segment in segments[:CHECKED_FILES_MAX]:
+            read_rows += segment.row_count
+            if read_rows > CHECKED_ROWS_MAX:
+                return None
+            if next(self._corrections(segment, since, offsets), None) is not None:
+                return True
+        return False if len(segments) <= CHECKED_FILES_MAX else None
+
     def _check_kept(self, dataset: Dataset, since: int) -> int:
         """The first offset that is kept. Raises OffsetExpired if the feed was cut after `since`."""
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
@@ -149,7 +191,7 @@ class ReadCorrections:
         return corrections, None
 
     def _corrections(
-        self, segment: ChangelogSegment, since: int, offsets: range | Sequence[int]
+        self, segment: ChangelogSegment, since: int, offsets: range | Sequence[int] | npt.NDArray[np.int64]
     ) -> Iterator[CorrectedChange]:
         first = max(since, segment.first_offset)
         rows = self.reader.read_slice(

@@ -90,6 +90,10 @@ class ReadSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The size of all files."""
     schema: ReadSchema
     """The columns."""
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, for a
+    credential that sees a part of the dataset, and if it is not known: `corrected_since` shows it for each row.
+    """
     commits: tuple[CommitMetadata, ...] | msgspec.UnsetType = msgspec.UNSET
     """Of an incremental read: the commits of its range whose writes have metadata, the first of them that have 16 KiB;
     absent if there are none, and for a credential that sees a part of the dataset.

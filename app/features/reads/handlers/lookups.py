@@ -19,6 +19,7 @@ from app.core.changes.positions import StartingPosition
 from app.core.changes.schemas import ChangeResponse, Row
 from app.core.changes.values import ChangePage
 from app.features.reads.errors import RowNotFound
+from app.features.reads.handlers.corrected import CORRECTED_HEADER, corrected_header, corrected_member
 from app.features.reads.service.lookup import KEYS_MAX, RowLookup
 from app.features.reads.values import FoundKeys, KeyQuery
 from app.http.auth import needs
@@ -43,6 +44,7 @@ _HISTORY_MAX: Final = 1_000
 _HEADERS: Final = {
     "Headwater-Version": "The version that was read.",
     "Headwater-Schema-Id": "The schema that the dataset had at that version.",
+    **CORRECTED_HEADER,
 }
 
 KeyText: TypeAlias = Annotated[
@@ -84,6 +86,10 @@ class FoundRow(msgspec.Struct, frozen=True, kw_only=True):
     """The version that set the values of the row."""
     offset: Annotated[int, msgspec.Meta(examples=[120])] | None
     """The change that did; null where rows do not record it, as under most producers but `full`."""
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
+    """Of an earlier version: whether a later commit has corrected the row. Absent for the latest version, and if it is
+    not known: the feed does not record or keep it, or too many changes follow.
+    """
     changes: list[ChangeResponse] | msgspec.UnsetType = msgspec.UNSET
     """With `history`: changes of the key, in the order of the feed."""
     next_since: int | msgspec.UnsetType = msgspec.UNSET
@@ -131,6 +137,10 @@ class LookupResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The version that was read."""
     schema_id: Annotated[int, msgspec.Meta(examples=[1])]
     """The schema that the dataset had at that version."""
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, and
+    if it is not known: the feed does not record or keep it, or too many changes follow.
+    """
 
 
 @get(
@@ -162,7 +172,7 @@ async def get_row(
     def read() -> ApiResponse[bytes]:
         keys = row_lookup.keys(path_dataset, [text], "/key")
         rows = row_lookup.find(path_dataset, keys, query, access)
-        row = encode_rows_ndjson(_items(rows))[:-2]
+        row = encode_rows_ndjson(_items(rows))[:-2] + corrected_member(rows.corrected)
         if options.history:
             start = parse_position(options.since)
             page = row_lookup.history(path_dataset, keys, start, options.limit, rows.version, access)
@@ -204,6 +214,7 @@ async def lookup_rows(
         rows = row_lookup.find(path_dataset, keys, query, access)
         items = encode_rows_json(_items(rows).add_column(0, "key", _structs(keys)))
         state = b'"version":%d,"schema_id":%d' % (rows.version, rows.schema_id)
+        state += corrected_member(rows.corrected)
         return ApiResponse(
             b'{"items":' + items + b"," + state + b"}", media_type=JSON, headers=_headers(rows)
         )
@@ -212,7 +223,8 @@ async def lookup_rows(
 
 
 def _headers(rows: FoundKeys) -> dict[str, str]:
-    return {"Headwater-Version": str(rows.version), "Headwater-Schema-Id": str(rows.schema_id)}
+    headers = {"Headwater-Version": str(rows.version), "Headwater-Schema-Id": str(rows.schema_id)}
+    return headers | corrected_header(rows.corrected)
 
 
 def _items(rows: FoundKeys) -> pa.Table:

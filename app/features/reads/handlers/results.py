@@ -15,6 +15,7 @@ from app.core.jobs.handlers.waiting import JobWaiter
 from app.core.jobs.schemas import JobId
 from app.core.jobs.service.jobs import Jobs
 from app.core.jobs.values import Job, JobState
+from app.features.reads.handlers.corrected import CORRECTED_HEADER, corrected_header
 from app.features.reads.schemas import ReadFiles, ReadRows, read_files
 from app.features.reads.service.jobs import ReadJobs
 from app.http.auth import needs
@@ -57,6 +58,7 @@ _RESULT: Final[Mapping[str, Any]] = {
         headers={
             "Headwater-Version": "The version of the rows.",
             "Headwater-Schema-Id": "The schema of the dataset that the columns are of.",
+            **CORRECTED_HEADER,
             "Headwater-Disposition": "`inline` for the rows, `files` for links to them.",
         },
         problems=[409, 410],
@@ -84,6 +86,7 @@ async def get_result(
         "Headwater-Schema-Id": str(result.schema.id),
         "Headwater-Disposition": "inline" if result.inline else "files",
         "Cache-Control": "private, no-transform",
+        **corrected_header(result.corrected),
     }
     if not result.inline:
         return ApiResponse(read_files(read_job, result, files), media_type=JSON, headers=headers)

@@ -9,6 +9,7 @@ from litestar import get
 
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.features.reads.handlers.corrected import CORRECTED_HEADER, corrected_header, corrected_member
 from app.features.reads.service.rows import ReadTable, RowQuery
 from app.features.reads.values import RowPage
 from app.http.auth import needs
@@ -33,6 +34,10 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     """The schema that the dataset had at that version."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, and
+    if it is not known: the feed does not record or keep it, or too many changes follow.
+    """
 
 
 @get(
@@ -48,6 +53,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
             "Headwater-Version": "The version of the rows.",
             "Headwater-Schema-Id": "The schema that the dataset had at that version.",
             "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
+            **CORRECTED_HEADER,
         },
         problems=[410],
     ),
@@ -68,6 +74,7 @@ async def read_rows(
 
     page, content = await page_threads.run(read)
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
+    headers |= corrected_header(page.corrected)
     if page.next_page_token is not None:
         headers["Headwater-Next-Page-Token"] = page.next_page_token
     return ApiResponse(content, media_type=media_type, headers=headers)
@@ -77,7 +84,18 @@ def _as_json(page: RowPage) -> bytes:
     position = msgspec.json.encode(page.next_page_token)
     state = b'"version":%d,"schema_id":%d' % (page.version, page.schema_id)
     rows = encode_rows_json(page.rows)
-    return b"".join((b'{"rows":', rows, b",", state, b',"next_page_token":', position, b"}"))
+    return b"".join(
+        (
+            b'{"rows":',
+            rows,
+            b",",
+            state,
+            b',"next_page_token":',
+            position,
+            corrected_member(page.corrected),
+            b"}",
+        )
+    )
 
 
 def _as_ndjson(page: RowPage) -> bytes:

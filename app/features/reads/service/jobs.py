@@ -165,7 +165,7 @@ class ReadJobs:
             "begin": result.begin,
             "schema": result.schema,
         }
-        of_commits = {name: getattr(result, name) for name in ("commits", "commits_truncated")}
+        of_commits = {name: getattr(result, name) for name in ("corrected", "commits", "commits_truncated")}
         about |= {name: value for name, value in of_commits.items() if value is not msgspec.UNSET}
         schema = result.schema.as_schema().to_arrow()
         return self.content.joined(result.format, schema, files, msgspec.json.encode(about)[1:-1])

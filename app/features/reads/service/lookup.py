@@ -18,6 +18,7 @@ from app.core.changes.values import ChangePage
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import expired_if_missing
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.values import FoundKeys, KeyQuery
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.lookups.key_search import KeySearch
@@ -56,6 +57,7 @@ class RowLookup:
     versions: VersionOf
     search: KeySearch
     changes: ReadChanges
+    later: LaterCorrections
 
     def keys(self, dataset: Dataset, texts: Sequence[str], pointer: str) -> pa.Table:
         """The keys in JSON objects of the key fields. `pointer`: to the objects in the request.
@@ -129,12 +131,14 @@ class RowLookup:
             value_set=encode_keys(rows, definition.record_key).combine_chunks(),
         )
         offsets = rows.column(OFFSET_COLUMN)
+        offsets = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
         return FoundKeys(
             rows=bound.shown(rows.select(result_schema.names())).take(places),
             row_versions=rows.column(VERSION_COLUMN).take(places),
-            row_offsets=pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets).take(places),
+            row_offsets=offsets.take(places),
             version=version,
             schema_id=definition.schema.id,
+            corrected=self.later.of_rows(dataset, version, offsets),
         )
 
     def _rows(

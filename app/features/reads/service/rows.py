@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.service.read_corrections import ReadCorrections
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.version_pins import expired_if_missing
+from app.features.reads.service.later_corrections import LaterCorrections, may_be_corrected
 from app.features.reads.values import RowPage
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.slices.table_walk import RowPlace, TableWalk
@@ -115,7 +115,7 @@ class ReadTable:
     timeline: VersionRows
     versions: VersionOf
     walk: TableWalk
-    corrections: ReadCorrections
+    later: LaterCorrections
 
     def page(self, dataset: Dataset, query: RowQuery, access: RowAccess = EVERYTHING) -> RowPage:
         """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
@@ -145,7 +145,8 @@ class ReadTable:
     def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition, access: RowAccess) -> RowPage:
         definition = self._definition(dataset, position.version)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
-        selection = _row_selection(definition, query, bound)
+        corrects = may_be_corrected(dataset, position.version)
+        selection = _row_selection(definition, query, bound, with_offsets=corrects)
         groups = LiveGroups(
             timeline=self.timeline,
             tenant_id=dataset.tenant_id,
@@ -181,6 +182,9 @@ class ReadTable:
             next_page_token=None
             if following is None
             else _encode(dataset, query, _without_name(following, group_numbers)),
+            corrected=self.later.of_rows(dataset, position.version, page.rows.column(OFFSET_COLUMN))
+            if corrects
+            else None,
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
@@ -217,7 +221,7 @@ class ReadTable:
         """The rows with the corrections of the changes at these offsets, which gave them their values."""
         row_offsets = [offset for offset in offsets if offset is not None]
         since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
-        corrections = self.corrections.of_rows(dataset, row_offsets, since)
+        corrections = self.later.corrections.of_rows(dataset, row_offsets, since)
         by = [corrections.get(offset) if offset is not None else None for offset in offsets]
         return with_corrections(
             table,
@@ -264,8 +268,13 @@ class _RowSelection:
         return np.flatnonzero(selection)
 
 
-def _row_selection(definition: DatasetDefinition, query: RowQuery, access: BoundAccess) -> _RowSelection:
-    """Raises InvalidRequest, InvalidFilter, MaskedColumn."""
+def _row_selection(
+    definition: DatasetDefinition, query: RowQuery, access: BoundAccess, *, with_offsets: bool
+) -> _RowSelection:
+    """`with_offsets`: whether the offsets are read of the changes that gave the rows their values.
+
+    Raises InvalidRequest, InvalidFilter, MaskedColumn.
+    """
     schema = definition.schema
     result_schema = projection(schema, query.columns)
     where = access.selecting(None if query.where is None else parse_filter(query.where, schema))
@@ -280,7 +289,7 @@ def _row_selection(definition: DatasetDefinition, query: RowQuery, access: Bound
     selection = _RowSelection(
         definition=definition,
         result_schema=result_schema,
-        read=pa.schema([*fields, *_meta_sources(query)]),
+        read=pa.schema([*fields, *_meta_sources(query, with_offsets)]),
         where=where,
         partitions=query.partitions,
         meta=query.meta,
@@ -292,10 +301,10 @@ def _row_selection(definition: DatasetDefinition, query: RowQuery, access: Bound
     return selection
 
 
-def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
+def _meta_sources(query: RowQuery, with_offsets: bool) -> Sequence[pa.Field]:
     if query.meta:
         return META_SOURCES
-    return META_FIELDS if query.corrected_since else ()
+    return META_FIELDS if query.corrected_since or with_offsets else ()
 
 
 def _at(position: _RowPosition, place: RowPlace) -> _RowPosition:

@@ -29,6 +29,7 @@ from app.features.exports.tasks import (
     reads_feed,
 )
 from app.features.reads.jobs import FinishedRead, ReadResults
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.tasks import (
     ChangedRows,
     ReadPart,
@@ -72,6 +73,7 @@ class RunReads:
     catalog: DatasetLookup
     timeline: VersionRows
     index: ChangelogStore
+    later: LaterCorrections
     pins: VersionPins
     results: ReadResults
     storage: ObjectStorage
@@ -102,18 +104,25 @@ class RunReads:
         read = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
-            result=READ.stored(self._with_commits(dataset, task, self._result(task, spec, files))),
+            result=READ.stored(self._described(dataset, task, self._result(task, spec, files))),
             files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
         self.results.finish(job.tenant_id, read)
 
-    def _with_commits(self, dataset: Dataset, task: ReadTask, result: ReadResult) -> ReadResult:
-        """The result of an incremental read with the metadata of its commits."""
-        # It may be about rows that a reader of some of them may not see.
-        if task.begin is None or task.access.restricted:
+    def _described(self, dataset: Dataset, task: ReadTask, result: ReadResult) -> ReadResult:
+        """The result with what its reader may know of the commits of the dataset."""
+        # They may be about rows that a reader of some of them may not see.
+        if task.access.restricted:
             return result
+        corrected = self.later.of_version(dataset, task.version)
+        if corrected is False or (corrected and _reads_all(task)):
+            result = msgspec.structs.replace(result, corrected=corrected)
+        return result if task.begin is None else self._with_commits(dataset, task, task.begin, result)
+
+    def _with_commits(self, dataset: Dataset, task: ReadTask, begin: int, result: ReadResult) -> ReadResult:
+        """The result of an incremental read with the metadata of its commits."""
         listed = self.index.commits_of_versions(
-            dataset.tenant_id, dataset.id, task.begin, task.version, bytes_max=_METADATA_BYTES_MAX
+            dataset.tenant_id, dataset.id, begin, task.version, bytes_max=_METADATA_BYTES_MAX
         )
         if not listed.commits:
             return result
@@ -227,6 +236,12 @@ class RunReads:
                 ),
             ),
         )
+
+
+def _reads_all(task: ReadTask) -> bool:
+    """Whether the result has all rows of the version."""
+    selects = (task.where, task.partitions, task.limit)
+    return task.query is ReadQuery.SNAPSHOT and all(each is None for each in selects)
 
 
 def _spec(definition: DatasetDefinition, task: ReadTask, latest: Schema) -> ReadSpec:

@@ -42,6 +42,10 @@ class FoundRow(msgspec.Struct, frozen=True, kw_only=True):
     """The version that set the values of the row."""
     offset: int | None
     """The change that did; null where rows do not record it, as under most producers but `full`."""
+    corrected: bool | None = None
+    """Of an earlier version: whether a later commit has corrected the row. Absent for the latest version, and if it is
+    not known: the feed does not record or keep it, or too many changes follow.
+    """
     changes: tuple[Change, ...] | None = None
     """With `history`: changes of the key, in the order of the feed."""
     next_since: int | None = None
@@ -59,6 +63,10 @@ class Lookup(msgspec.Struct, frozen=True, kw_only=True):
     """The version that was read."""
     schema_id: int
     """The schema that the dataset had at that version."""
+    corrected: bool | None = None
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, and
+    if it is not known: the feed does not record or keep it, or too many changes follow.
+    """
 
 
 class LookupItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +99,10 @@ class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="dispositio
     """The size of all files."""
     schema: ReadSchema
     """The columns."""
+    corrected: bool | None = None
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, for a
+    credential that sees a part of the dataset, and if it is not known: `corrected_since` shows it for each row.
+    """
     commits: tuple[CommitMetadata, ...] | None = None
     """Of an incremental read: the commits of its range whose writes have metadata, the first of them that have 16 KiB;
     absent if there are none, and for a credential that sees a part of the dataset.
@@ -121,6 +133,8 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition
     """The version after which the rows changed; null if the read was not incremental."""
     schema: ReadSchema
     """The columns."""
+    corrected: bool | None = None
+    """As in the result of the job."""
     commits: tuple[CommitMetadata, ...] | None = None
     """As in the result of the job."""
     commits_truncated: bool | None = None
@@ -169,6 +183,10 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     """The schema that the dataset had at that version."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+    corrected: bool | None = None
+    """Of an earlier version: whether later commits have corrected one of the rows. Absent for the latest version, and
+    if it is not known: the feed does not record or keep it, or too many changes follow.
+    """
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,12 +36,19 @@ class ChangeTable(ArrowData, frozen=True, kw_only=True):
         return self.to_arrow()
 
 
+_CORRECTED = {"true": True, "false": False}
+
+
 class RowTable(ArrowData, frozen=True, kw_only=True):
-    """Rows of the table at `version`, as Arrow data, with the dataset's columns at that version."""
+    """Rows of the table at `version`, as Arrow data, with the dataset's columns at that version.
+
+    `corrected`: whether later commits have corrected one of them; None for the latest version, and if it is not known.
+    """
 
     version: int
     schema_id: int
     next_page_token: str | None
+    corrected: bool | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -81,4 +88,5 @@ def row_table(response: httpx.Response) -> RowTable:
         version=int(response.headers["headwater-version"]),
         schema_id=int(response.headers["headwater-schema-id"]),
         next_page_token=response.headers.get("headwater-next-page-token"),
+        corrected=_CORRECTED.get(response.headers.get("headwater-corrected")),
     )

@@ -14,6 +14,7 @@ from app.core.changes.positions import StartingPosition
 from app.core.changes.service import read_corrections
 from app.core.changes.service.read_corrections import CorrectedChange, CorrectionQuery, ReadCorrections
 from app.core.timeline.errors import OffsetExpired
+from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.service.rows import ReadTable, RowQuery
 from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
@@ -26,7 +27,7 @@ from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.rows.changelog import Op
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share
-from tests.support.table_feed import TableFeed, corrections_of
+from tests.support.table_feed import TableFeed, later_corrections_of
 from tests.support.versioned_tables import KINDS, VersionedTable, kind_of, written_versioned_table
 
 FULL_FEED_KINDS = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
@@ -151,6 +152,29 @@ def test_rows_of_an_earlier_version_name_their_corrections(versioned_tables: Any
     assert now.column("_hw_corrected_by").null_count == now.num_rows > 0
 
 
+@pytest.mark.parametrize("kind", FULL_FEED_KINDS)
+def test_pages_of_any_size_state_whether_their_rows_were_corrected(
+    versioned_tables: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_corrections, "CHECKED_FILES_MAX", 1_000)
+    versioned = versioned_tables(kind)
+    reading = _table_reader(versioned)
+    found: list[bool | None] = []
+    for version in range(versioned.dataset.version):
+        token: str | None = ""
+        while token is not None:
+            query = {"limit": 3, "version": version, "page_token": token or None}
+            page = reading.page(versioned.dataset, RowQuery(**query))
+            marked = reading.page(versioned.dataset, RowQuery(**query, corrected_since=True))
+            marks = marked.rows.column("_hw_corrected_by")
+            assert page.corrected is marked.corrected is (marks.null_count < len(marks))
+            assert page.rows == marked.rows.drop_columns(marked.rows.column_names[-2:])
+            found.append(page.corrected)
+            token = page.next_page_token
+    assert found.count(True) > 3
+    assert found.count(False) > 3
+
+
 def test_corrections_of_a_version_before_the_earliest_offset_are_refused(versioned_tables: Any) -> None:
     versioned = versioned_tables("copy_on_write")
     reading = _table_reader(versioned)
@@ -162,8 +186,11 @@ def test_corrections_of_a_version_before_the_earliest_offset_are_refused(version
         timeline=versioned,
         versions=versions_of(versioned),
         walk=TableWalk(groups=TableReader(storage, versioned.table.reader, MemoryBudget(bytes_max=2**26))),
-        corrections=ReadCorrections(
-            index=TableFeed(table=versioned.table, earliest=cut_at), reader=versioned.table.reader
+        later=LaterCorrections(
+            timeline=versioned,
+            corrections=ReadCorrections(
+                index=TableFeed(table=versioned.table, earliest=cut_at), reader=versioned.table.reader
+            ),
         ),
     )
     emitted_corrections = 0
@@ -176,6 +203,7 @@ def test_corrections_of_a_version_before_the_earliest_offset_are_refused(version
             continue
         with pytest.raises(OffsetExpired) as error:
             cut.page(versioned.dataset, query)
+        assert cut.page(versioned.dataset, RowQuery(limit=1_000, version=version)).corrected is None
         assert error.value.facts == {"since": end, "earliest": cut_at}
     assert emitted_corrections > 0
 
@@ -246,7 +274,7 @@ def _table_reader(versioned: VersionedTable) -> ReadTable:
         timeline=versioned,
         versions=versions_of(versioned),
         walk=TableWalk(groups=tables),
-        corrections=corrections_of(versioned),
+        later=later_corrections_of(versioned),
     )
 
 

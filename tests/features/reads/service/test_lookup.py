@@ -25,7 +25,7 @@ from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.features.reads.service.test_read_jobs import row_versions
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share
-from tests.support.table_feed import TableFeed
+from tests.support.table_feed import TableFeed, later_corrections_of
 from tests.support.versioned_tables import DAYS, KINDS, VersionedTable, written_versioned_table
 
 Row = dict[str, Any]
@@ -52,6 +52,7 @@ def use_case(versioned: VersionedTable, hot: HotFolder | None = None) -> RowLook
         versions=versions_of(versioned),
         search=KeySearch(table.storage, table.reader, MemoryBudget(bytes_max=2**26), hot),
         changes=ReadChanges(catalog=feed, index=feed, reader=table.reader),  # type: ignore[arg-type]
+        later=later_corrections_of(versioned),
     )
 
 

@@ -33,7 +33,7 @@ from app.kernel.sql.conditions.prune import RowFilter
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share
-from tests.support.table_feed import corrections_of
+from tests.support.table_feed import later_corrections_of
 from tests.support.versioned_tables import (
     DAYS,
     KINDS,
@@ -93,7 +93,7 @@ def use_case(versioned: VersionedTable, tables: Counted | None = None) -> ReadTa
         timeline=versioned,
         versions=versions_of(versioned),
         walk=TableWalk(groups=tables or Counted(versioned.table.storage, reader=versioned.table.reader)),
-        corrections=corrections_of(versioned),
+        later=later_corrections_of(versioned),
     )
 
 

@@ -32,7 +32,7 @@ from app.kernel.format.rows.formats import Format
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share
-from tests.support.table_feed import corrections_of
+from tests.support.table_feed import later_corrections_of
 from tests.support.versioned_tables import (
     DAYS,
     KINDS,
@@ -132,7 +132,7 @@ def live_rows(versioned: VersionedTable) -> dict[tuple[Any, ...], Row]:
         timeline=versioned,
         versions=versions_of(versioned),
         walk=TableWalk(groups=tables),
-        corrections=corrections_of(versioned),
+        later=later_corrections_of(versioned),
     )
     page = reading.page(versioned.dataset, RowQuery(limit=1_000, meta=True))
     return {
