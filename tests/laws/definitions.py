@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.laws.features import FEATURES
-
 Json = dict[str, Any]
 ORDER_TYPES: Final = ("int64", "int64", "decimal(6, 2)", "date", "string")
 PARTITIONS: Final = ("a", "b")
@@ -88,7 +86,7 @@ def _merge(dice: random.Random) -> Json:
     mode = dice.choice(_MODES)
     found: Json = {"merge_mode": mode}
     ordered = mode == "event_time" or (mode in ("partial", "aggregate") and dice.random() < 0.7)
-    if ordered and (mode == "event_time" or FEATURES.laws):
+    if ordered:
         found["ordering_field"] = "meta.ts" if mode == "event_time" and dice.random() < 0.2 else "ts"
     if mode == "partial":
         found["sequence_groups"] = dice.sample(_GROUPS, dice.choice((0, 1, 2)))
@@ -96,22 +94,19 @@ def _merge(dice: random.Random) -> Json:
         found["aggregates"] = {
             name: dice.choice(functions) for name, functions in _FUNCTIONS.items() if dice.random() < 0.6
         }
-    if dice.random() < 0.25 and (FEATURES.laws or mode != "event_time"):
+    if dice.random() < 0.25:
         found["delete_marker"] = "gone"
         found.get("aggregates", {}).pop("gone", None)
-    if not FEATURES.laws:
-        found["deletes"] = {"keep_seconds": 0}
-    elif (keep_seconds := dice.choice((*KEEP_SECONDS, 5, None))) is not None:
+    if (keep_seconds := dice.choice((*KEEP_SECONDS, 5, None))) is not None:
         found["deletes"] = {"keep_seconds": keep_seconds if "ordering_field" in found else 0}
     return found
 
 
 def _shuffled(dice: random.Random) -> Json:
     """`event_time` whose tombstones last, or `partial` with every field in a sequence group of its own order."""
-    if FEATURES.laws and dice.random() < 0.7:
-        return {"merge_mode": "event_time", "ordering_field": "ts", "deletes": {"keep_seconds": 604_800}}
-    if dice.random() < 0.5:
-        return {"merge_mode": "event_time", "ordering_field": "ts", "deletes": {"keep_seconds": 0}}
+    if dice.random() < 0.7:
+        keep_seconds = dice.choice((0, 604_800, 604_800))
+        return {"merge_mode": "event_time", "ordering_field": "ts", "deletes": {"keep_seconds": keep_seconds}}
     return {"merge_mode": "partial", "sequence_groups": list(_GROUPS)}
 
 

@@ -19,7 +19,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from tests.laws.definitions import KEEP_SECONDS, PARTITIONS, definition, plain
-from tests.laws.features import FEATURES
 from tests.laws.model import WEEK, Model
 
 Json = dict[str, Any]
@@ -103,11 +102,11 @@ class _Writer:
         chance = dice.random()
         if chance < 0.1:
             return [{"service": dice.choice(("compact", "compact", "cluster"))}]
-        if chance < 0.16 and FEATURES.laws and has_clock:
+        if chance < 0.16 and has_clock:
             return [{"pass": dice.choice((1, 4, 5, 6, 700_000))}]
-        if chance < 0.19 and FEATURES.laws and self.model.is_ordered:
+        if chance < 0.19 and self.model.is_ordered:
             return [{"deletes": {"keep_seconds": dice.choice(KEEP_SECONDS if has_clock else (0, WEEK))}}]
-        if chance < 0.27 and FEATURES.laws and self.model.is_ordered:
+        if chance < 0.27 and self.model.is_ordered:
             return self._deleted(has_clock=has_clock)
         if chance < 0.33:
             if self.marks and dice.random() < 0.5:
@@ -169,7 +168,7 @@ class _Writer:
         if kind == "delete":
             rows = [self._bare(self._row(), ordered=dice.random() < 0.7) for _ in range(dice.randint(1, 4))]
             write: Json = {"operation": kind, "rows": rows}
-            if FEATURES.laws and dice.random() < 0.15:
+            if dice.random() < 0.15:
                 write["tombstone"] = False
             return write
         if kind == "insert" and not self.model.postpones:
@@ -183,9 +182,7 @@ class _Writer:
 
     @property
     def _takes_changes(self) -> bool:
-        if self.model.mode in ("first", "aggregate"):
-            return False
-        return FEATURES.laws or self.model.mode == "commit_time"
+        return self.model.mode not in ("first", "aggregate")
 
     def _changes(self) -> Json:
         """Changes as facts or as claims, of which any may come."""
@@ -201,7 +198,7 @@ class _Writer:
             after = {**self._row(), **{name: row[name] for name in self.model.key}}
             changes += [["-C", row], ["+C", after]]
         write: Json = {"operation": "changelog", "rows": changes}
-        return write | ({"order": order} if FEATURES.laws else {})
+        return {**write, "order": order}
 
     def _append(self) -> Json:
         dice = self.dice
@@ -315,9 +312,8 @@ def _expressed(atoms: Sequence[Atom], dataset: Json, dice: random.Random) -> lis
     """The same effects as other operations: deletes as marked rows, and both as claims of a changelog."""
     marker = dataset.get("delete_marker")
     marks = marker is not None and dice.random() < 0.5
-    claims = FEATURES.laws and dataset.get("merge_mode") in ("event_time", "partial") and dice.random() < 0.3
-    if claims and "ordering_field" not in dataset:
-        claims = False
+    compares = dataset.get("merge_mode") in ("event_time", "partial") and "ordering_field" in dataset
+    claims = compares and dice.random() < 0.3
     found: list[Atom] = []
     for shape, row in atoms:
         write = json.loads(shape)
@@ -380,7 +376,7 @@ def copy(
     """A feed as the input of another dataset: one that keeps rows as they are, or one of the same definition."""
     dice = random.Random(f"copy {seed}")
     merges = dataset.get("merge_mode") in ("first", "aggregate")
-    same = FEATURES.laws and not merges and dice.random() < 0.5
+    same = not merges and dice.random() < 0.5
     target = dataset if same else plain(dataset, dice, is_valid)
     write: Json = {"operation": "changelog"}
     if not dataset.get("record_key"):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from app.features.writes.service.plan import intent_of
 from app.infra.files import data_sink
 from app.infra.files.lookups import lookup
 from app.infra.files.lookups.hot_folder import HotFolder
@@ -23,9 +24,10 @@ from app.infra.files.storage import LocalStorage
 from app.kernel.commit import small_files
 from app.kernel.commit.clustering_plan import plan_clustering
 from app.kernel.commit.write_options import WriteOptions
+from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.clustering import ClusterBy
-from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.dataset import DatasetDefinition, Deletes
+from app.kernel.format.definition.dataset_definition import define_dataset, with_deletes
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.operation import Operation
@@ -55,10 +57,21 @@ def defined(registration: Json) -> DatasetDefinition:
     return define_dataset(msgspec.convert({"name": "t", **registration}, CreateDataset))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _PlannedWrite(Write):
+    """A write with the intent that the service plans it with."""
+
+    planned: WriteIntent
+
+    @property
+    def intent(self) -> WriteIntent:
+        return self.planned
+
+
 class FileTable:
     """One table of files."""
 
-    has_clock = False
+    has_clock = True
 
     def __init__(self, resources: TaskResources, registration: Json) -> None:
         self.dataset = defined(registration)
@@ -97,6 +110,13 @@ class FileTable:
     def restore(self, version: int) -> None:
         Restorer(versioned=self.versioned).to(version)
 
+    def wait(self, seconds: float) -> None:
+        self.table.now += dt.timedelta(seconds=seconds)
+
+    def patch(self, keep_seconds: int) -> None:
+        self.dataset = with_deletes(self.dataset, Deletes(keep_seconds=keep_seconds))
+        self.table.dataset = self.dataset
+
     def rows(self) -> list[Json]:
         return self.table.rows()
 
@@ -126,22 +146,22 @@ class FileTable:
             ClusterBy(columns=("n", "name")),
             attempt=f"20260102030405000000-{self.table.attempts:06x}-1-0",
             data_prefix=self.table.name,
+            planned_at=self.table.now,
         )
         assert self.table.run is not None
         self.table.commit((), self.table.run(tasks))
 
     def _write(self, write: Json) -> Write:
         operation = Operation(write["operation"])
-        options = {
-            name: value
-            for name, value in write.items()
-            if name not in ("operation", "rows", "order", "tombstone")
-        }
+        options = msgspec.convert(
+            {name: value for name, value in write.items() if name not in ("operation", "rows")}, WriteOptions
+        )
         if operation is Operation.CHANGELOG:
             rows = [{OP_COLUMN: int(OPS[op]), **self._row(row)} for op, row in write["rows"]]
         else:
             rows = [self._row(row) for row in write.get("rows", ())]
-        return Write(operation=operation, rows=rows, options=msgspec.convert(options, WriteOptions))
+        intent = intent_of(operation, options, self.dataset, self.table.now)
+        return _PlannedWrite(operation=operation, rows=rows, options=options, planned=intent)
 
     def _row(self, row: Mapping[str, Any]) -> Json:
         return python_row(self.types, row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -88,7 +88,7 @@ class Outcome:
 @dataclass(kw_only=True)
 class LakeTable:
     """`files` are those live at `version`; `feed` are the files of changes so far with version and first offset,
-    `window` the files that came and went.
+    `window` the files that came and went. `now`: the time of the next commit.
     """
 
     storage: LocalStorage
@@ -102,6 +102,7 @@ class LakeTable:
     feed: list[tuple[int, int, ChangelogFile]] = field(default_factory=list)
     window: list[CommittedChange] = field(default_factory=list)
     watermark: datetime | None = None
+    now: datetime = datetime(2026, 1, 2, tzinfo=UTC)
     reader: ParquetReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +130,13 @@ class LakeTable:
         attempt = f"20260102030405000000-{self.attempts:06x}-1-0"
         first = writes[0]
         if first.operation is None:
-            return plan_compaction(self.dataset, self.files.values(), attempt=attempt, data_prefix=self.name)
+            return plan_compaction(
+                self.dataset,
+                self.files.values(),
+                attempt=attempt,
+                data_prefix=self.name,
+                planned_at=self.now,
+            )
         staged = {number: self._staged(number, write) for number, write in enumerate(writes)}
         live = list(self.files.values())
         scope = scope_of(first.operation, first.options, self.dataset, staged[0], live)
@@ -201,6 +208,7 @@ class LakeTable:
                     file,
                     added_version=self.version,
                     written_version=file.written_version if listed else self.version,
+                    written_at=file.written_at if listed else self.now,
                     first_offset=file.first_offset if listed else first_offset,
                 )
 

@@ -178,6 +178,9 @@ class VersionedTable(GroupsOfFiles):
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         return max(0, (moment - committed_at(0)) // timedelta(seconds=1))
 
+    def next_commit_time(self, tenant_id: str, dataset_id: str) -> datetime:
+        return self.table.now
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         return {version: committed_at(version) for version in versions}
 

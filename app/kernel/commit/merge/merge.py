@@ -294,6 +294,7 @@ class _MergeInput:
             counts=counts,
             conflicts=tuple(conflicts),
             quarantined_rows=self.incoming.slice(0, 0),
+            tombstones_stay=np.ones(0 if self.tombstones is None else self.tombstones.num_rows, dtype=bool),
         )
 
 
