@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.kernel.commit.write_options import OnError
+from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
@@ -110,6 +111,7 @@ class KeyedModel:
             drop=write.options.drop_duplicates,
             quarantine=write.options.on_error is OnError.QUARANTINE,
             rest=rest,
+            by_arrival=applies_by_arrival(write.operation, write.options),
         )
 
     def _reaches_all(self, write: Write) -> bool:
@@ -128,9 +130,11 @@ class KeyedModel:
                 row_change for row_change in write.rows if reached is not None and not reached(row_change[1])
             ]
             if left:
-                self.waiting.append(PlainWrite(operation=write.operation, rows=left))
+                self.waiting.append(
+                    PlainWrite(operation=write.operation, rows=left, by_arrival=write.by_arrival)
+                )
             if mine:
-                plain_write = PlainWrite(operation=write.operation, rows=mine)
+                plain_write = PlainWrite(operation=write.operation, rows=mine, by_arrival=write.by_arrival)
                 self.table.feed.clear()
                 self.table.apply_write(plain_write)
                 self._emit(expected, [plain_write], scoped=scoped, now=True)

@@ -27,6 +27,7 @@ from app.kernel.commit.merge_bundle import bundled
 from app.kernel.commit.watermarks import latest
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
+from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.commit.write_scope import scope_of
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind
@@ -59,6 +60,7 @@ class Write:
             operation=self.operation,
             drop_duplicates=self.options.drop_duplicates,
             quarantine=self.options.on_error is OnError.QUARANTINE,
+            by_arrival=self.operation is not None and applies_by_arrival(self.operation, self.options),
         )
 
 

@@ -48,7 +48,8 @@ def check_options(operation: Operation, options: WriteOptions, dataset: DatasetD
 
     Raises InvalidFilter for a filter that does not fit the dataset.
     """
-    check_operation(operation, dataset, by_filter=options.where is not None)
+    by_arrival = applies_by_arrival(operation, options)
+    check_operation(operation, dataset, by_filter=options.where is not None, by_arrival=by_arrival)
     faults = [fault for rule in _RULES for fault in rule(operation, options, dataset)]
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]

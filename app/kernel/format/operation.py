@@ -35,13 +35,19 @@ class Operation(str, Enum):
         return self in (Operation.INSERT, Operation.BULK_INSERT)
 
 
-def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
-    """Raises InvalidRequest if the dataset does not accept it. `by_filter`: a filter selects the rows."""
+def check_operation(
+    operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False, by_arrival: bool = False
+) -> None:
+    """Raises InvalidRequest if the dataset does not accept it. `by_filter`: a filter selects the rows. `by_arrival`:
+    changes are applied as they arrive.
+    """
     if dataset.keyed:
-        reason = _NO_CHANGES.get(dataset.merge_mode) if operation is Operation.CHANGELOG else None
+        compares = operation is Operation.CHANGELOG and not by_arrival
+        reason = _NO_COMPARED_CHANGES.get(dataset.merge_mode) if compares else None
         if reason is not None:
+            mode = dataset.merge_mode.value
             raise _refused(
-                f"{dataset.name!r} accepts no changes, because its merge_mode is {dataset.merge_mode.value}",
+                f"{dataset.name!r} accepts changes only as they arrive, because its merge_mode is {mode}",
                 reason,
             )
         return
@@ -67,9 +73,10 @@ def _refused(detail: str, reason: str) -> InvalidRequest:
 
 
 _NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE)
-_NO_CHANGES: Final = {
-    MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
-    MergeMode.AGGREGATE: "an aggregate cannot retract a value; use upsert, and delete for whole keys",
+_NO_COMPARED_CHANGES: Final = {
+    MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use order arrival, or upsert "
+    "and delete",
+    MergeMode.AGGREGATE: "an aggregate cannot retract a value; use order arrival, or upsert, and delete for whole keys",
 }
 
 

@@ -30,6 +30,7 @@ def test_keyed_dataset_accepts_every_operation_its_merge_mode_supports(
         with pytest.raises(InvalidRequest, match=mode.value) as caught:
             check_operation(operation, definition)
         assert caught.value.facts["errors"][0]["pointer"] == "/operation"
+        check_operation(operation, definition, by_arrival=True)
     else:
         check_operation(operation, definition)
 

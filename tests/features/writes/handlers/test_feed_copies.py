@@ -191,3 +191,45 @@ def test_change_with_an_unknown_column_is_refused(original: Any) -> None:
         f"{path}/writes?operation=changelog", content=body, headers={"Content-Type": MEDIA_TYPES["ndjson"]}
     )
     assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize(
+    "mode", [{"merge_mode": "first"}, {"merge_mode": "aggregate", "aggregates": {"whole": "sum"}}], ids=str
+)
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_copy_equals_its_original_under_merge_modes_that_cannot_undo_changes(
+    client: httpx.Client, service: Service, mode: dict[str, Any], table_type: str
+) -> None:
+    fields = [{"name": "id", "type": "int64"}, {"name": "whole", "type": "int64"}]
+    kept = {"record_key": ["id"], "schema": {"fields": fields}}
+    path, target = (
+        str(client.post("/datasets", json={"name": name, **kept, **more}).headers["location"])
+        for name, more in (("facts", {}), ("facts-copy", {**mode, "table_type": table_type}))
+    )
+    write(client, service, path, "upsert", {"id": 1, "whole": 5}, {"id": 2, "whole": 7})
+    write(client, service, path, "upsert", {"id": 1, "whole": 3}, {"id": 3, "whole": None})
+    write(client, service, path, "delete", {"id": 2})
+    changes = client.get(f"{path}/changes").json()["changes"]
+    write(client, service, target, "changelog", *changes[:3])
+    write(client, service, target, "changelog", *changes[3:])
+    assert rows(client, target) == rows(client, path) == [{"id": 1, "whole": 3}, {"id": 3, "whole": None}]
+    body = {"operation": "changelog", "order": "ordering_field", "source": {"kind": "rows", "rows": changes}}
+    answer = client.post(f"{target}/writes", json=body)
+    assert answer.status_code == 400, answer.text
+    assert "order arrival" in answer.json()["errors"][0]["detail"]
+
+
+def test_correction_that_lowers_the_ordering_value_is_copied(client: httpx.Client, service: Service) -> None:
+    fields = [{"name": "id", "type": "int64"}, {"name": "ts", "type": "int64"}]
+    kept = {"record_key": ["id"], "ordering_field": "ts", "schema": {"fields": fields}}
+    path, target = (
+        str(client.post("/datasets", json={"name": name, **kept}).headers["location"])
+        for name in ("ordered", "ordered-copy")
+    )
+    write(client, service, path, "upsert", {"id": 1, "ts": 12}, {"id": 2, "ts": 12})
+    write(client, service, path, "snapshot", {"id": 1, "ts": 9})
+    write(client, service, path, "insert", {"id": 2, "ts": 3})
+    for change in client.get(f"{path}/changes").json()["changes"]:
+        write(client, service, target, "changelog", change)
+    assert rows(client, target) == rows(client, path)
+    assert rows(client, path)[0] == {"id": 1, "ts": 9}
