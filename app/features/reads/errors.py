@@ -6,7 +6,10 @@ from app.kernel.format.errors import HeadwaterError
 
 
 class RowNotFound(HeadwaterError):
-    """The table has no row of the key. A row that the reader may not see gets the same error. Facts: `version`."""
+    """The table has no row of the key. A row that the reader may not see gets the same error.
+
+    Facts: `version`; `tombstone`, if a delete keeps older rows of the key away.
+    """
 
     code = "row-not-found"
     title = "No row has this key"

@@ -11,7 +11,7 @@ from app.kernel.commit.write_effect import WriteEffect
 from app.kernel.format.dataset import BucketFunction, BucketMode, IndexType
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.index.index_answer import FileAnswer
-from app.kernel.format.index.live_key import RowOrigin
+from app.kernel.format.index.live_key import KeyTombstone, RowOrigin
 from app.kernel.format.operation import Operation
 
 
@@ -69,6 +69,8 @@ class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
     """The XXH64 of the canonical bucket key, hexadecimal; null under function `mod`."""
     live: LiveRow | None
     """The row that the key has now; null for none."""
+    tombstone: KeyTombstone | None
+    """The delete that keeps rows of the key with a lesser ordering value away; null for none."""
     effect: WriteEffect | None
     """What the write would do to the key; null where that is decided by a compaction."""
     partition_path: str | None

@@ -14,26 +14,39 @@ from app.kernel.format.rows.changelog import Op
 
 
 class WriteEffect(str, Enum):
-    """The effect of a row. `merge`: the rule of the merge mode decides between the row and the live one."""
+    """The effect of a row. `merge`: the rule of the merge mode decides between the row and the live one, or the
+    tombstone. `late`: the tombstone of its key keeps it away.
+    """
 
     INSERT = "insert"
     MERGE = "merge"
     REPLACE = "replace"
     DELETE = "delete"
     NOTHING = "nothing"
+    LATE = "late"
     REFUSE = "refuse"
     QUARANTINE = "quarantine"
     DROP = "drop"
 
 
 def effect_of(
-    operation: Operation, op: int, *, live: bool, drop_duplicates: bool, quarantine: bool
+    operation: Operation,
+    op: int,
+    *,
+    live: bool,
+    drop_duplicates: bool,
+    quarantine: bool,
+    kept_away: bool | None = False,
 ) -> WriteEffect:
-    """The effect of a row on its key. `op`: the operation of the row. `live`: whether the key has a row."""
+    """The effect of a row on its key. `op`: the operation of the row. `live`: whether the key has a row. `kept_away`:
+    whether the tombstone of the key, if it has one, is of a greater ordering value; None if that of the row is unknown.
+    """
     if op in (Op.RETRACT, Op.CORRECT_FROM):
         return WriteEffect.DELETE if live else WriteEffect.NOTHING
+    if not live and kept_away and not operation.replaces:
+        return WriteEffect.LATE
     if not live:
-        return WriteEffect.INSERT
+        return WriteEffect.MERGE if kept_away is None else WriteEffect.INSERT
     if operation.replaces:
         return WriteEffect.REPLACE
     if not operation.refuses_live_keys:

@@ -34,6 +34,7 @@ from app.kernel.changelog.delivery_forms import one_array
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.index.live_key import KeyTombstone
 from app.kernel.format.partition.members import member_path
 from app.kernel.format.schema.types import JsonForm, stored_type
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -178,7 +179,9 @@ async def get_row(
             page = row_lookup.history(path_dataset, keys, start, options.limit, rows.version, access)
             row += b"," + _history(page)
         elif rows.row_versions.null_count:
-            raise RowNotFound(f"no row has the key {text} at version {rows.version}", version=rows.version)
+            raise _not_found(
+                text, rows.version, row_lookup.tombstone(path_dataset, keys, rows.version, access)
+            )
         return ApiResponse(row + b"}", media_type=JSON, headers=_headers(rows))
 
     return await page_threads.run(read)
@@ -220,6 +223,19 @@ async def lookup_rows(
         )
 
     return await page_threads.run(read)
+
+
+def _not_found(text: str, version: int, tombstone: KeyTombstone | None) -> RowNotFound:
+    detail = f"no row has the key {text} at version {version}"
+    if tombstone is None:
+        return RowNotFound(detail, version=version)
+    value = msgspec.json.encode(tombstone.ordering_value).decode()
+    return RowNotFound(
+        f"{detail}: rows with an ordering value less than {value} are kept away by a delete at version "
+        f"{tombstone.version}",
+        version=version,
+        tombstone=msgspec.to_builtins(tombstone),
+    )
 
 
 def _headers(rows: FoundKeys) -> dict[str, str]:

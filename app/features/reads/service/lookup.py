@@ -21,18 +21,20 @@ from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.values import FoundKeys, KeyQuery
 from app.features.versions.service.versions import VersionOf
-from app.infra.files.lookups.key_search import KeySearch
+from app.infra.files.lookups.key_search import FoundTombstone, KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, bucket_file_group, halved_slot
 from app.kernel.format.halving import file_groups_of, inside
+from app.kernel.format.index.live_key import KeyTombstone
 from app.kernel.format.partition.members import (
     columns_of,
     key_fields,
     key_rows,
     member_path,
+    member_root,
     with_key_members,
 )
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
@@ -112,11 +114,7 @@ class RowLookup:
     def _find(
         self, dataset: Dataset, keys: pa.Table, query: KeyQuery, access: RowAccess, version: int
     ) -> FoundKeys:
-        definition = dataset.definition
-        if version != dataset.version and definition.schema.id != 1:
-            definition = under_schema(
-                definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-            )
+        definition = self._definition(dataset, version)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         bound.refuse_masked(key_fields(definition), "a lookup by key")
         result_schema = projection(definition.schema, query.columns)
@@ -141,6 +139,43 @@ class RowLookup:
             corrected=self.later.of_rows(dataset, version, offsets),
         )
 
+    def tombstone(
+        self, dataset: Dataset, keys: pa.Table, version: int, access: RowAccess
+    ) -> KeyTombstone | None:
+        """The tombstone of a key without a row, at a version that was found; None if there is none.
+
+        Also None for a reader that may not see all rows, or not the ordering value. Raises CorruptFile.
+        """
+        definition = self._definition(dataset, version)
+        ordering_field = member_root(definition.ordering_field, definition.schema.names())
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
+        if ordering_field is None or bound.where is not None or bound.hides_any([ordering_field]):
+            return None
+        try:
+            with expired_if_missing(self.versions.leases, dataset.tenant_id, [(dataset.id, version)]):
+                found = self._tombstone(dataset, definition, keys, version)
+        except VersionExpired:
+            return None
+        if found is None or version < dataset.version:
+            return None if found is None else found.described()
+        now = self.timeline.next_commit_time(dataset.tenant_id, dataset.id)
+        return found.described() if found.until >= now else None
+
+    def _tombstone(
+        self, dataset: Dataset, definition: DatasetDefinition, keys: pa.Table, version: int
+    ) -> FoundTombstone | None:
+        for files, encoded_keys in self._groups(dataset, definition, keys, version):
+            for found in self.search.tombstones(definition, files, encoded_keys).values():
+                return found
+        return None
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version."""
+        definition = dataset.definition
+        if version == dataset.version or definition.schema.id == 1:
+            return definition
+        return under_schema(definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
+
     def _rows(
         self,
         dataset: Dataset,
@@ -150,13 +185,22 @@ class RowLookup:
         version: int,
     ) -> pa.Table:
         """The rows of the keys at the version, in any order, each once."""
+        found_rows = (
+            self.search.rows(definition, files, encoded_keys, schema)
+            for files, encoded_keys in self._groups(dataset, definition, keys, version)
+        )
+        return pa.concat_tables([schema.empty_table(), *found_rows])
+
+    def _groups(
+        self, dataset: Dataset, definition: DatasetDefinition, keys: pa.Table, version: int
+    ) -> Iterator[tuple[list[DataFile], pa.ChunkedArray]]:
+        """The files of each file group that may have some of the keys, by commit, and these, canonical."""
         sorted_keys, parts = in_slot_order(keys, definition)
         names = [_file_groups(part) for part in parts]
         every = list(chain.from_iterable(names))
         groups: dict[str, list[DataFile]] = {}
         for file in self.timeline.live_files(dataset.tenant_id, dataset.id, version, every):
             groups.setdefault(file.file_group, []).append(file)
-        tables = [schema.empty_table()]
         first = 0
         for part, own in zip(parts, names, strict=True):
             rows = sorted_keys.slice(first, part.rows)
@@ -166,8 +210,7 @@ class RowLookup:
                 group_keys = _of_group(rows, definition, name)
                 if files and group_keys.num_rows:
                     encoded_keys = encode_keys(group_keys, definition.record_key)
-                    tables.append(self.search.rows(definition, files, encoded_keys, schema))
-        return pa.concat_tables(tables)
+                    yield files, encoded_keys
 
 
 def _parts(definition: DatasetDefinition, keys: pa.Table) -> Iterator[KeyPart]:

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from app.features.writes.explanation import ExplainedKey, LiveRow
+from app.infra.files.lookups.key_search import FoundTombstone
 from app.kernel.codecs.json.objects import to_objects
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect, effect_of
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask
+from app.kernel.commit.write_rules import applies_by_arrival
 from app.kernel.format.dataset import BucketFunction, BucketMode, DatasetDefinition, MergeMode
 from app.kernel.format.file_group import DataFile, Slot
 from app.kernel.format.halving import inside, key_numbers
@@ -99,9 +101,12 @@ def explained_keys(
     rows: pa.Table,
     keys: pa.ChunkedArray,
     live: dict[bytes, LiveKey],
+    tombstones: dict[bytes, FoundTombstone],
     storing: Storing,
 ) -> list[ExplainedKey]:
-    """Explains each of the batch's `rows` in one task. `keys`: their canonical keys; `live`: keys that have a row."""
+    """Explains each of the batch's `rows` in one task. `keys`: their canonical keys; `live`: keys that have a row;
+    `tombstones`: those with which rows are compared.
+    """
     dataset = task.dataset
     names = dataset.record_key
     values = [
@@ -109,7 +114,12 @@ def explained_keys(
     ]
     live_keys = [live.get(key) for key in keys.to_pylist()]
     ops = rows.column(OP_COLUMN).to_pylist()
-    effects = [_effect(batch, op, live=at is not None) for op, at in zip(ops, live_keys, strict=True)]
+    row_tombstones = [tombstones.get(key) for key in keys.to_pylist()]
+    kept_away = _kept_away(batch, dataset, rows, row_tombstones)
+    effects = [
+        _effect(batch, op, live=at is not None, kept_away=away)
+        for op, at, away in zip(ops, live_keys, kept_away, strict=True)
+    ]
     slots = _slots(task, batch, rows, live_keys, effects, storing)
     searches_keys = storing is not Storing.POSTPONE
     return [
@@ -118,15 +128,17 @@ def explained_keys(
             key=dict(zip(names, key, strict=True)),
             hash=text,
             live=None if at is None else _live_row(task.files, at),
+            tombstone=None if tombstone is None else tombstone.described(),
             effect=effect if searches_keys else None,
             partition_path=None if slot is None else slot.partition_path,
             bucket=None if slot is None else slot.bucket,
         )
-        for row, key, text, at, effect, slot in zip(
+        for row, key, text, at, tombstone, effect, slot in zip(
             rows.column(ROW_COLUMN).to_pylist(),
             zip(*values, strict=True),
             _hashes(dataset, rows),
             live_keys,
+            row_tombstones,
             effects,
             slots,
             strict=True,
@@ -134,13 +146,31 @@ def explained_keys(
     ]
 
 
-def _effect(batch: ExplainedBatch, op: int, *, live: bool) -> WriteEffect:
+def _kept_away(
+    batch: ExplainedBatch,
+    dataset: DatasetDefinition,
+    rows: pa.Table,
+    tombstones: Sequence[FoundTombstone | None],
+) -> list[bool | None]:
+    """For each row whether a tombstone keeps it away; None if its ordering value is unknown."""
+    if batch.keys_only:
+        return [False if each is None else None for each in tombstones]
+    if dataset.ordering_field is None or applies_by_arrival(batch.operation, batch.options):
+        return [False] * rows.num_rows
+    values = column_of(rows, dataset.ordering_field).to_pylist()
+    return [
+        each is not None and each.keeps_away(value) for each, value in zip(tombstones, values, strict=True)
+    ]
+
+
+def _effect(batch: ExplainedBatch, op: int, *, live: bool, kept_away: bool | None) -> WriteEffect:
     return effect_of(
         batch.operation,
         op,
         live=live,
         drop_duplicates=batch.options.drop_duplicates,
         quarantine=batch.options.on_error is OnError.QUARANTINE,
+        kept_away=kept_away,
     )
 
 

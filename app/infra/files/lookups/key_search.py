@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +18,19 @@ from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.lookup import KeyLookup
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import Block, SliceReader
+from app.infra.files.slices.incoming import IncomingKeys
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import merge_incoming
 from app.infra.files.slices.tombstone_set import TombstoneSet
 from app.infra.files.storage import Storage
+from app.kernel.codecs.json.objects import to_objects
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_plan import WriteScope
-from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.dataset import DatasetDefinition, has_tombstones
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.index.index_answer import FileAnswer
 from app.kernel.format.index.key_hash import hash_keys
-from app.kernel.format.index.live_key import LiveKey
+from app.kernel.format.index.live_key import KeyTombstone, LiveKey
 from app.kernel.format.partition.members import key_fields
 from app.kernel.format.rows.meta_columns import (
     META_FIELDS,
@@ -36,6 +40,28 @@ from app.kernel.format.rows.meta_columns import (
     stored_schema,
 )
 from app.kernel.format.rows.record_key import encode_keys
+from app.kernel.format.rows.tombstones import DELETED_AT_FIELD, KEEP_FIELD, ORDERING_COLUMN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundTombstone:
+    """The tombstone of a key: the ordering value and the version of the delete, and the last time of a commit whose
+    rows are compared with it.
+    """
+
+    value: pa.Scalar
+    version: int | None
+    until: datetime
+
+    def keeps_away(self, value: object) -> bool:
+        """Whether a row with this ordering value changes nothing. Null is less than any other."""
+        own = self.value.as_py()
+        return own is not None and (value is None or value < own)
+
+    def described(self) -> KeyTombstone:
+        """The tombstone for users."""
+        [ordering_value] = to_objects(pa.array([self.value.as_py()], self.value.type))
+        return KeyTombstone(ordering_value=ordering_value, version=self.version, until=self.until)
 
 
 class KeySearch:
@@ -112,6 +138,40 @@ class KeySearch:
             [schema.empty_table(), *(block.rows.select(schema.names).cast(schema) for block in blocks)]
         )
 
+    def tombstones(
+        self, dataset: DatasetDefinition, files: Sequence[DataFile], keys: pa.ChunkedArray
+    ) -> dict[bytes, FoundTombstone]:
+        """The tombstones of those of the canonical `keys` that have one, with logs merged in. `files`: a group's, by
+        commit.
+
+        Raises CorruptFile.
+        """
+        if not has_tombstones(dataset.ordering_field, dataset.merge_mode):
+            return {}
+        unique = pa.chunked_array([keys.unique()])
+        tombstones = TombstoneSet.read(self._slices, dataset, files, self._lookup)
+        logs = [file for file in files if file.kind is FileKind.LOG]
+        if logs:
+            # The tombstones are complete once the logs have been merged.
+            deque(self._logged(dataset, files, logs, unique, tombstones), maxlen=0)
+        found: dict[bytes, FoundTombstone] = {}
+        wanted = set(unique.to_pylist())
+        incoming_keys = IncomingKeys(hashes=np.unique(hash_keys(unique)), encoded_keys=[unique])
+        for block in () if tombstones.is_empty else tombstones.touched(incoming_keys):
+            columns = zip(
+                encode_keys(block.rows, dataset.record_key).to_pylist(),
+                block.rows.column(ORDERING_COLUMN),
+                block.rows.column(VERSION_COLUMN).to_pylist(),
+                block.rows.column(DELETED_AT_FIELD.name).to_pylist(),
+                block.rows.column(KEEP_FIELD.name).to_pylist(),
+                strict=True,
+            )
+            for key, value, version, deleted_at, keep_seconds in columns:
+                if key in wanted and deleted_at is not None:
+                    until = deleted_at + timedelta(seconds=keep_seconds)
+                    found[key] = FoundTombstone(value=value, version=version, until=until)
+        return found
+
     def _blocks(
         self,
         dataset: DatasetDefinition,
@@ -123,7 +183,8 @@ class KeySearch:
         unique = pa.chunked_array([keys.unique()])
         logs = [file for file in files if file.kind is FileKind.LOG]
         if logs:
-            return self._logged(dataset, files, logs, unique)
+            tombstones = TombstoneSet.read(self._slices, dataset, files, self._lookup)
+            return self._logged(dataset, files, logs, unique, tombstones)
         return self._based(dataset, files, unique, schema)
 
     def _based(
@@ -147,6 +208,7 @@ class KeySearch:
         files: Sequence[DataFile],
         logs: Sequence[DataFile],
         keys: pa.ChunkedArray,
+        tombstones: TombstoneSet,
     ) -> Iterator[Block]:
         log_rows = logged(self._reader, dataset, logs)
         incoming = replace(log_rows, tables=_of_keys(log_rows.tables, dataset, keys))
@@ -157,7 +219,7 @@ class KeySearch:
             incoming,
             self._memory,
             live_rows=sum(file.live_rows for file in files),
-            tombstones=TombstoneSet.read(self._slices, dataset, files, self._lookup),
+            tombstones=tombstones,
         )
         for item in parts:
             if isinstance(item, Block):

@@ -129,6 +129,8 @@ class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
     """The XXH64 of the canonical bucket key, hexadecimal; null under function `mod`."""
     live: LiveRow | None
     """The row that the key has now; null for none."""
+    tombstone: KeyTombstone | None
+    """The delete that keeps rows of the key with a lesser ordering value away; null for none."""
     effect: str | None
     """What the write would do to the key; null where that is decided by a compaction."""
     partition_path: str | None
@@ -189,6 +191,17 @@ class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self
     """Its dataset."""
     transaction: str | None
     """The transaction that it is part of; null for none."""
+
+
+class KeyTombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """The tombstone of a key: rows with a lesser ordering value change nothing."""
+
+    ordering_value: Any
+    """The ordering value of the delete."""
+    version: int | None
+    """The version of the delete; null where not known."""
+    until: datetime
+    """The time of the last commit whose rows are compared with it."""
 
 
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
