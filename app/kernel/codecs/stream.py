@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import Final
@@ -195,15 +194,18 @@ def _iter_arrow(
 
 
 class ArrowReader:
-    """Reads an Arrow IPC stream, or an Arrow IPC file, as exports write it."""
+    """Reads an Arrow IPC stream, or the stream within an Arrow IPC file, as exports write it.
+
+    The footer of a file, which may name its batches in any order, is not used.
+    """
 
     def __init__(self, source: Source) -> None:
         """Raises MalformedBody."""
         self._source = source
         self._is_file = is_arrow_file(source)
-        source.seek(0)
+        source.seek(_ARROW_FILE_START if self._is_file else 0)
         with self._faults():
-            self._reader = pa.ipc.open_file(source) if self._is_file else pa.ipc.open_stream(source)
+            self._reader = pa.ipc.open_stream(source)
 
     @property
     def schema(self) -> pa.Schema:
@@ -213,10 +215,8 @@ class ArrowReader:
 
     def batches(self, parts: PartLimits) -> Iterator[pa.RecordBatch]:
         """The rows in order, once. Raises MalformedBody, RowTooLarge, BodyTooLarge."""
-        with self._faults():
-            count = self._reader.num_record_batches if self._is_file else None
         sizes = MessageSizes(self._source, _ARROW_FILE_START if self._is_file else 0)
-        for number in itertools.count() if count is None else range(count):
+        while True:
             memory_bytes = 0
             for part in sizes.next_batch():
                 parts.check(part)
@@ -224,16 +224,11 @@ class ArrowReader:
             with parts.memory.holding(memory_bytes):
                 with self._faults():
                     try:
-                        batch = (
-                            self._reader.get_batch(number)
-                            if self._is_file
-                            else self._reader.read_next_batch()
-                        )
+                        batch = self._reader.read_next_batch()
                     except StopIteration:
                         break
                 yield batch
-        if not self._is_file:
-            _require_end(self._source)
+        _require_end(self._source, is_file=self._is_file)
 
     def _faults(self) -> AbstractContextManager[None]:
         return reader_faults(f"the Arrow {'file' if self._is_file else 'stream'} cannot be read")
@@ -248,13 +243,17 @@ def is_arrow_file(source: Source) -> bool:
     return start == ARROW_FILE_MAGIC
 
 
-def _require_end(source: Source) -> None:
+def _require_end(source: Source, *, is_file: bool) -> None:
     """Raises MalformedBody if the end mark is missing, because then batches may also be missing."""
     end = source.tell()
     source.seek(max(end - len(_ARROW_END), 0))
     if source.read(len(_ARROW_END)) != _ARROW_END:
         raise MalformedBody("the Arrow stream is truncated: its end-of-stream mark is missing")
-    if source.read(1):
+    if is_file:
+        source.seek(max(source.seek(0, 2) - len(ARROW_FILE_MAGIC), end))
+        if source.read() != ARROW_FILE_MAGIC:
+            raise MalformedBody("the Arrow file is truncated: its end is missing")
+    elif source.read(1):
         raise MalformedBody(f"bytes follow the end of the Arrow stream at byte {end}", byte=end)
 
 

@@ -77,6 +77,14 @@ def test_damaged_body_is_refused_or_harmless(name):
     assert refused > 25
 
 
+def test_footer_of_an_arrow_file_is_not_used():
+    """It may name a batch twice, or one of which the size was not checked."""
+    form, data = BODIES["file"]
+    length = int.from_bytes(data[-10:-6], "little")
+    damaged = data[: -10 - length] + bytes(length) + data[-10:]
+    assert sum(table.num_rows for table in iter_tables(form, io.BytesIO(damaged), PLACES)) == 40
+
+
 @pytest.mark.parametrize(
     ("form", "data", "reason"),
     [
