@@ -59,8 +59,8 @@ def test_view_that_exhausts_its_memory_fails_after_two_deaths_beside_writes(
 def test_transform_that_exhausts_its_memory_fails_its_source_after_two_deaths_beside_writes(
     deployment: Deployment, stack: ExitStack
 ) -> None:
-    [notes] = tables_of_a_new_tenant(deployment, stack, "greedy", 1)
-    [other] = tables_of_a_new_tenant(deployment, stack, "modest", 1)
+    [notes] = tables_of_a_new_tenant(deployment, stack, "thirsty", 1)
+    [other] = tables_of_a_new_tenant(deployment, stack, "sober", 1)
     folder = deployment.incoming / "deadly"
     folder.mkdir(parents=True)
     (folder / "1.ndjson").write_text(f'{{"id": 1, "n": "{NOTE * 100}"}}\n')

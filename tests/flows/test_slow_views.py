@@ -24,7 +24,7 @@ pytestmark = [
     left_out("SECURITY_EXAMPLES", "security"),
 ]
 
-SLICE_SECONDS = 8
+SLICE_SECONDS = 20
 ROWS = 400
 # 200 rows of each of two notes, and 200 to the power of four pairs for each row of the first side. For that many, a
 # task does not check whether it was stopped.
