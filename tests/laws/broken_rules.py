@@ -1,4 +1,4 @@
-"""Rules of the merge, each broken on purpose: a text of its code, and another text in its place."""
+"""Rules of the merge and of tombstone files, broken on purpose: a text of the code, and another one in its place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MERGE: Final = "app.kernel.commit.merge"
 
 @dataclass(frozen=True, kw_only=True)
 class BrokenRule:
-    """`function`: a module below the merge, and a function or a method in it."""
+    """`function`: a module, and a function or a method in it."""
 
     name: str
     function: str
@@ -24,7 +24,7 @@ class BrokenRule:
 
 
 def _rule(name: str, function: str, text: str, other: str) -> BrokenRule:
-    return BrokenRule(name=name, function=function, text=text, other=other)
+    return BrokenRule(name=name, function=f"{_MERGE}.{function}", text=text, other=other)
 
 
 _STEPS: Final = "incoming_rows:IncomingRows.steps"
@@ -98,12 +98,33 @@ RULES: Final = (
     ),
 )
 
+FILE_RULES: Final = (
+    BrokenRule(
+        name="a compaction keeps tombstones",
+        function="workers.engine.merge.tombstone_files:TombstoneFiles._left",
+        text="in self.tombstones.left(number)",
+        other="in ()",
+    ),
+    BrokenRule(
+        name="a tombstone that ended is marked",
+        function="workers.engine.merge.tombstone_files:TombstoneFiles.finish",
+        text="for number in tombstones.ended_files() if",
+        other="for number in () if",
+    ),
+    BrokenRule(
+        name="a restore brings tombstones back",
+        function="app.kernel.commit.restore_plan:plan_restore",
+        text="*tombstones_to_list",
+        other="",
+    ),
+)
+
 
 @contextmanager
 def broken(rule: BrokenRule) -> Iterator[None]:
     """The merge with the rule broken. Its functions keep their identity, so that all who imported them are reached."""
     module_name, _, path = rule.function.partition(":")
-    module = import_module(f"{_MERGE}.{module_name}")
+    module = import_module(module_name)
     assert module.__file__ is not None
     source = Path(module.__file__).read_text(encoding="utf-8")
     function = _function(module, path)

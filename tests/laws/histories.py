@@ -130,8 +130,14 @@ class _Writer:
         )
         found: list[Json] = [{"commit": [{"operation": "upsert", "rows": rows[2:3] + rows[:1]}]}]
         found.append({"commit": [self._delete_of(rows[3:4] or rows[:1])]})
-        if has_clock and dice.random() < 0.6:
+        if dice.random() < 0.3:
+            self.marks += 1
+            newer = {"commit": [{"operation": "upsert", "rows": rows[-1:]}]}
+            found += [{"mark": self.marks}, newer, {"restore": self.marks}]
+        if has_clock and dice.random() < 0.4:
             found.append({"pass": dice.choice((5, 6))})
+        if dice.random() < 0.4:
+            found.append({"service": dice.choice(("compact", "cluster"))})
         if dice.random() < 0.4:
             removal = {"operation": "delete", "where": f"p = '{rows[0]['p']}'"} if rows else None
             found.append({"commit": [{"operation": "upsert", "rows": rows[-1:]}]})

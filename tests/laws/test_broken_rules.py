@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
-from tests.laws.broken_rules import RULES, BrokenRule, broken
+from tests.laws.broken_rules import FILE_RULES, RULES, BrokenRule, broken
 from tests.laws.histories import History, history
 from tests.laws.merges import MergedTable
-from tests.laws.runs import run
-from tests.laws.tables import is_valid
+from tests.laws.runs import VARIABLE, Run, minutes, new_seeds, run
+from tests.laws.tables import is_valid, new_tables
+from tests.support.left_out import left_out
 from tests.support.shares import share
 
-_HISTORIES_MAX: Final = 150
+_SEEDS: Final = tuple(map(str, range(150)))
 _ROWS_MAX: Final = 8
 
 
@@ -26,21 +28,33 @@ def _history(seed: str) -> History:
 
 
 def test_rules_hold_as_they_are() -> None:
-    run(map(str, range(10)), _history, MergedTable, _has_key).check()
+    run(_SEEDS[:10], _history, MergedTable, _has_key).check()
 
 
-@share(6)
+@share(9)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_broken_rule_is_found(rule: BrokenRule) -> None:
+def test_broken_rule_of_the_merge_is_found(rule: BrokenRule) -> None:
     with broken(rule):
-        found = run(
-            map(str, range(_HISTORIES_MAX)),
-            _history,
-            MergedTable,
-            _has_key,
-            shrink_seconds=5,
-            failures_max=1,
-        )
-    assert found.failures, f"{found.histories} histories hold without the rule"
+        found = run(_SEEDS, _history, MergedTable, _has_key, shrink_seconds=5, failures_max=1)
+    _check_found(found)
     [failure] = found.failures.values()
     assert failure.history.rows <= _ROWS_MAX, failure
+
+
+@share(3)
+@pytest.mark.parametrize("rule", FILE_RULES, ids=lambda rule: rule.name)
+def test_broken_rule_of_files_is_found(rule: BrokenRule) -> None:
+    with new_tables() as tables, broken(rule):
+        found = run(_SEEDS, _history, tables, _has_key, shrink_seconds=0, failures_max=1)
+    _check_found(found)
+
+
+def _check_found(found: Run) -> None:
+    assert found.failures, f"{found.histories} histories hold without the rule"
+
+
+@left_out(VARIABLE, "laws")
+def test_merges_of_many_histories(record_property: Callable[[str, object], None]) -> None:
+    found = run(new_seeds(), _history, MergedTable, _has_key, minutes=minutes() / 2)
+    record_property("laws", found.text)
+    found.check()

@@ -72,8 +72,10 @@ def _check_copies(datasets: ServedDatasets, seed: int | str) -> int:
 
     checked = check(one, new_dataset)
     [original] = originals
-    for way in ("ndjson", "source"):
-        copied = datasets(plain(one.dataset, datasets.dice, is_valid))
+    merges = one.dataset.get("merge_mode") in ("first", "aggregate")
+    for way in ("ndjson", "arrow", "source"):
+        same = not merges and datasets.dice.random() < 0.5
+        copied = datasets(one.dataset if same else plain(one.dataset, datasets.dice, is_valid))
         if way == "source":
             copied.follow(original)
         elif checked.changes:

@@ -48,6 +48,6 @@ def test_tables_of_many_histories(tables: Tables, record_property: Callable[[str
     total = Run()
     for limits in range(_LIMITS):
         with small_limits(limits):
-            total += run(new_seeds(), _history, tables, is_valid, minutes=minutes() / _LIMITS)
+            total += run(new_seeds(), _history, tables, is_valid, minutes=minutes() / 2 / _LIMITS)
     record_property("laws", total.text)
     total.check()
