@@ -172,10 +172,12 @@ def test_repeated_keys_of_a_load_are_merged_and_written_once(new_table: NewTable
 
 def test_rows_beside_live_ones_are_written_once_where_these_are_not_rewritten(new_table: NewTable) -> None:
     first, second = rows(1_000), rows(1_000, first=1_000)
-    for table_type, once in ((TableType.MERGE_ON_READ, True), (TableType.COPY_ON_WRITE, False)):
-        table = new_table(
-            table_type=table_type, bucket=CreateBucket(count=1), index=CreateIndex(type_=IndexType.RECORD)
-        )
+    for table_type, index, once in (
+        (TableType.MERGE_ON_READ, IndexType.RECORD, True),
+        (TableType.COPY_ON_WRITE, IndexType.RECORD, True),
+        (TableType.COPY_ON_WRITE, IndexType.BUCKET, False),
+    ):
+        table = new_table(table_type=table_type, bucket=CreateBucket(count=1), index=CreateIndex(type_=index))
         load(table, first)
         load(table, second)
         assert (feed_paths(table)[-1] in table.files) is once

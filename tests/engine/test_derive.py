@@ -424,4 +424,4 @@ def test_task_that_does_not_check_whether_it_was_stopped_is_reported(
     engine.cancel("pairs")
     thread.join(20)
     until(lambda: engine.stopping_seconds() > 0.5, "the task to be reported")
-    until(lambda: engine.stopping_seconds() == 0.0, "the task to end", seconds_max=120)
+    until(lambda: engine.stopping_seconds() == 0.0, "the task to end", seconds_max=300)
