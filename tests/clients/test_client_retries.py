@@ -15,7 +15,8 @@ JOB = {
     "id": "j", "kind": "write", "state": "queued", "operation": "upsert", "attempts": 0,
     "progress": {"stage": "queued", "done": 0, "total": 0}, "committed_version": None, "first_offset": None,
     "last_offset": None, "error": None, "created_at": "2026-11-21T10:00:00Z", "started_at": None,
-    "finished_at": None, "rows": dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "late", "quarantined"), 0),
+    "finished_at": None,
+    "rows": dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "late", "quarantined"), 0),
     "result": None, "actor": None, "metadata": {}, "a_member_of_a_later_release": {},
     "links": {"self": "/jobs/j", "events": "/jobs/j/events", "dataset": "/datasets/d", "transaction": None},
 }  # fmt: skip
