@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.kernel.format.dataset import DatasetDefinition
@@ -127,8 +128,9 @@ def _replay(table: Table, model: Model, writes: Sequence[tuple[Row, Operation, l
     """Applies the writes to the model in the order of their versions, and compares each version."""
     changes = table.changes()
     for at, (job, operation, rows) in enumerate(writes):
-        assert not model.conflicts(operation, rows), f"an insert met a live key: {job}"
-        counts = model.apply(operation, rows)
+        write = replace(model.plain(operation, rows), keep=model.dataset.keep_seconds)
+        assert not model.refuses(write), f"an insert met a live key: {job}"
+        counts = model.apply_write(write)
         assert {name: job["rows"][name] for name in counts} == counts
         version = job["committed_version"]
         if at + 1 == len(writes) or writes[at + 1][0]["committed_version"] != version:
