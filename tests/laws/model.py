@@ -149,7 +149,7 @@ class Model:
                 if facts:
                     self._fact(op, row)
                 elif op == "-C":
-                    self._correct(row, at)
+                    self._correct(row)
                 elif op == "-R":
                     self._delete(row, at, leaves=True)
                 else:
@@ -245,11 +245,9 @@ class Model:
             return _is_less(value, self._order(live))
         return tombstone is not None and _is_less(value, tombstone.value)
 
-    def _correct(self, row: Row, at: float) -> None:
-        """The old row of a correction that is a claim: its new row follows, so that it leaves no tombstone."""
-        if self._is_newer(row, at):
-            self.late += 1
-        else:
+    def _correct(self, row: Row) -> None:
+        """The old row of a correction that is a claim: where rows have an order, its new row alone is compared."""
+        if not self.is_ordered:
             self._fact("-C", row)
 
     def _delete(self, row: Row, at: float, *, leaves: bool) -> None:

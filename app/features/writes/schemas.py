@@ -256,6 +256,9 @@ def rows_digest(operation: Operation, options: WriteOptions, facts: list[Any] | 
     if options.batch_id is None or facts is None:
         return None
     parts = [operation.value, options.where, options.partitions, *facts]
+    if not options.tombstone or options.order is not None:
+        # The same rows have another effect. Defaults are not included, so that digests of earlier releases stay valid.
+        parts.append([options.tombstone, options.order])
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 

@@ -200,7 +200,7 @@ class Table:
         """Applies one row to its key."""
         order = self._order(row)
         if op == Op.CORRECT_FROM and not write.by_arrival:
-            self._correct(state, place, order)
+            self._correct(state, place)
             return
         if _deletes(op):
             self._delete(state, place, order, write)
@@ -229,14 +229,9 @@ class Table:
                 state.row = self._combined(state.row, whole, newer=newer)
         state.cause = place
 
-    def _correct(self, state: KeyState, place: int, order: tuple[int, Any]) -> None:
-        """Takes the old row of a correction out, unless the key is newer."""
-        newer = (state.row is not None and self._order(state.row) > order) or (
-            state.tombstone is not None and state.tombstone.order > order
-        )
-        if newer:
-            state.late[place] = state.tombstone is not None
-        else:
+    def _correct(self, state: KeyState, place: int) -> None:
+        """Takes the old row of a correction out where rows have no order; elsewhere its new row is compared."""
+        if not self.ordered:
             state.row, state.tombstone, state.cause = None, None, place
 
     def _delete(self, state: KeyState, place: int, order: tuple[int, Any], write: Write) -> None:

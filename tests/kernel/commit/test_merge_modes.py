@@ -264,10 +264,10 @@ def test_correction_of_a_changelog_obeys_the_merge_mode() -> None:
     live = [row("a", ts=5, name="x")]
     changes = [(Op.CORRECT_FROM, row("a", ts=None)), (Op.CORRECT_TO, row("a", ts=4, name="y"))]
     late = run(dataset(ordered=True), live, *changes, operation=Operation.CHANGELOG)
-    assert late.counts == {0: RowCounts(late=2)}
+    assert late.counts == {0: RowCounts(unchanged=1, late=1)}
     gap = [(Op.CORRECT_FROM, row("a", ts=5)), (Op.CORRECT_TO, row("a", ts=6, big=1))]
     pieces = run(partial(ordered=True), live, *gap, operation=Operation.CHANGELOG)
-    assert after(pieces, live) == [row("a", ts=6, big=1)]
+    assert after(pieces, live) == [row("a", ts=6, name="x", big=1)]
 
 
 def test_row_assembled_from_a_late_piece_keeps_its_ordering_value() -> None:
@@ -291,6 +291,17 @@ def test_correction_that_moves_to_another_key_deletes_the_first() -> None:
     changes = [(Op.CORRECT_FROM, row("a")), (Op.CORRECT_TO, row("b"))]
     result = run(dataset(), live, *changes, operation=Operation.CHANGELOG)
     assert [(op, values["k"]) for op, values in feed(result)] == [(Op.RETRACT, "a"), (Op.APPEND, "b")]
+
+
+def test_old_row_of_a_correction_has_no_effect_where_rows_are_ordered() -> None:
+    live = [row("a", ts=5, name="x")]
+    alone = [(Op.CORRECT_FROM, row("a", ts=5, name="x"))]
+    for changes, counts in (
+        (alone, RowCounts(unchanged=1)),
+        ([*alone, (Op.CORRECT_TO, row("a", ts=4))], RowCounts(unchanged=1, late=1)),
+    ):
+        result = run(dataset(ordered=True), live, *changes, operation=Operation.CHANGELOG, keep=9)
+        assert (after(result, live), result.tombstones, result.counts) == (live, None, {0: counts})
 
 
 def test_row_after_a_delete_without_an_ordering_value_is_new() -> None:

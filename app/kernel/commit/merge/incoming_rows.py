@@ -92,12 +92,13 @@ class IncomingRows:
     order: np.ndarray
     number: np.ndarray
 
-    def steps(self, facts: JobFacts, mode: MergeMode) -> KeySteps:
+    def steps(self, facts: JobFacts, mode: MergeMode, *, ordered: bool) -> KeySteps:
         """The step of each row.
 
         A row that is put takes the place of a state that is not newer; under `first`, of nothing else. A delete with an
         ordering value does so, too, and one without a value buries the live row. Deletes that leave no tombstone put
-        nothing in its place, nor does the old row of a correction. Facts take the place of any state.
+        nothing in its place. Facts take the place of any state. The old row of a correction that is no fact has no
+        effect where rows are `ordered`: its new row is compared.
         """
         by_arrival, keeps = facts.by_arrival[self.job], facts.keep_seconds[self.job] > 0
         reach = np.full(len(self.key), NO_ORDER) if mode is MergeMode.FIRST else self.order.copy()
@@ -111,6 +112,8 @@ class IncomingRows:
             unvalued = takes & (self.order == 0) & ~by_arrival & ~corrected
             buries = unvalued & keeps
             reach[unvalued] = np.where(keeps[unvalued], NEVER, ALWAYS)
+            if ordered:
+                reach[corrected] = NEVER
             kind[takes] = np.where((keeps & ~buries & ~corrected)[takes], TOMBSTONE, NOTHING)
             order = np.where(kind == NOTHING, NO_ORDER, order)
         reach[by_arrival] = ALWAYS

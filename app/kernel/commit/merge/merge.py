@@ -174,7 +174,9 @@ class _MergeInput:
             ordered=self.ordering_values is not None,
             rows=self.rows,
             incoming=self.incoming_rows,
-            steps=self.incoming_rows.steps(facts, self.dataset.merge_mode),
+            steps=self.incoming_rows.steps(
+                facts, self.dataset.merge_mode, ordered=self.ordering_values is not None
+            ),
             units=Units.of(self.incoming_rows),
             table=KeyTable.of(
                 int(self.key.max(initial=-1)) + 1,

@@ -319,6 +319,13 @@ def test_writer_batch_with_other_rows_is_refused(table):
     assert table.rows == [*BEFORE, row("c", 1), row("d", 1)]
 
 
+def test_writer_batch_that_leaves_no_tombstones_is_another_one(keyed):
+    keys = [{"day": "a", "id": 1}]
+    assert keyed.send("delete", keys, writer_id="w", batch_id=5).status_code == 202
+    problem(keyed.send("delete", keys, writer_id="w", batch_id=5, tombstone=False), 422, "batch-mismatch")
+    keyed.service.work()
+
+
 def test_bad_records_are_quarantined_on_request(table):
     at = "upsert" if table.keyed else "insert"
     rows = [row("c", 1), {"day": "c", "id": "x"}, row("c", 2)]
