@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.stack
 NewTable = Callable[..., Table]
 SECONDS = 5.0
 KINDS: dict[str, Row] = {
-    # Writes mark rows of files, and rewrite some that are small.
+    # Writes mark rows of files that are too large to be rewritten.
     "marked": {"table_type": "merge_on_read", "target_bytes": 64 * 1024},
     "logged": {"table_type": "merge_on_read", "changelog": {"producer": "input"}},
     "appended": {"record_key": []},
@@ -46,6 +47,7 @@ def test_compactions_proceed_beside_writers_without_failing_them(new_table: NewT
             first = 10 * next(numbers)
             rows: list[dict[str, Any]] = [{"id": first + at, "note": kind} for at in range(10)]
             if kind == "marked":
+                rows = [{**row, "note": token_hex(2_000)} for row in rows]
                 # Every write takes a row of all the others' out.
                 rows.append({"id": 0, "note": str(first)})
             written[kind].append(table.submit(operation, rows))

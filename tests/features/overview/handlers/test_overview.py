@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from app.access.tenants.repository.credentials import CredentialStore
+from app.kernel.commit import small_files
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 
@@ -26,7 +27,6 @@ VISITS = {
     "record_key": ["id", "day"],
     "partition_by": ["day"],
     "table_type": "merge_on_read",
-    # No file is small enough to be rewritten by a write.
     "target_bytes": 64 * 1024,
     "bucket": {"mode": "fixed", "count": 1},
     "services": {"compaction": None},
@@ -39,6 +39,12 @@ def write(
     body = {"operation": operation, "source": {"kind": "rows", "rows": list(rows)}}
     assert client.post(f"{path}/writes", json=body).status_code == 202
     service.work()
+
+
+@pytest.fixture(autouse=True)
+def files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No write rewrites small files."""
+    monkeypatch.setattr(small_files, "_ROWS_MAX", 0)
 
 
 @pytest.fixture
