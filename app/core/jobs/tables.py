@@ -8,6 +8,7 @@ tenants because they must: the digest of an API key identifies the tenant of a r
 from __future__ import annotations
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -96,7 +97,7 @@ jobs: Final = Table(
     integer_column("committed_version", nullable=True),
     integer_column("first_offset", nullable=True),
     integer_column("last_offset", nullable=True),
-    json_column("rows", RowCounts),
+    json_column("rows", RowCounts, stored=attrgetter("stored")),
     json_column("error", Fault, nullable=True),
     timestamp_column("created_at", default=True),
     timestamp_column("started_at", nullable=True),
@@ -181,7 +182,7 @@ instants: Final = Table(
     integer_column("version", nullable=True),
     timestamp_column("requested_at", default=True),
     timestamp_column("completed_at", nullable=True),
-    json_column("counts", RowCounts),
+    json_column("counts", RowCounts, stored=attrgetter("stored")),
     # The API key that requested an instant without a job; of the others it is their job's.
     id_column("actor", nullable=True),
     # Of a write, the metadata of its commit.

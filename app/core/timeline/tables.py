@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from sqlalchemy import (
@@ -51,7 +52,7 @@ commits: Final = Table(
     # Of data files that the commit added and removed; a file that is listed again counts as neither.
     integer_column("bytes_added"),
     integer_column("bytes_removed", default=0),
-    json_column("counts", RowCounts),
+    json_column("counts", RowCounts, stored=attrgetter("stored")),
     # The watermark after the commit.
     timestamp_column("watermark", nullable=True),
     # That of its writes which have some, in the order of their acceptance, and its size as JSON.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -58,8 +59,10 @@ def timestamp_column(name: str, *, nullable: bool = False, default: bool = False
     )
 
 
-def json_column(name: str, type_: Any, *, nullable: bool = False) -> Column[Any]:
-    return Column(name, Document(type_), nullable=nullable)
+def json_column(
+    name: str, type_: Any, *, nullable: bool = False, stored: Callable[[Any], Any] | None = None
+) -> Column[Any]:
+    return Column(name, Document(type_, stored), nullable=nullable)
 
 
 def of_dataset() -> ForeignKeyConstraint:

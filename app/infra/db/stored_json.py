@@ -9,6 +9,7 @@ that drops it would be written back without it. So every struct of a stored valu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -52,13 +53,20 @@ class Document(TypeDecorator[Any]):
     impl = JSON(none_as_null=True)
     cache_ok = True
 
-    def __init__(self, type_: Any) -> None:
-        """Raises TypeError for a type that would drop unknown members."""
+    def __init__(self, type_: Any, stored: Callable[[Any], Any] | None = None) -> None:
+        """`stored` gives the form of a value that is encoded; by default it is the value.
+
+        Raises TypeError for a type that would drop unknown members.
+        """
         super().__init__()
         self.type_ = type_
+        self.stored = stored
         self._decoder = msgspec.json.Decoder(type_)
         if forgetful := forgetful_structs(type_):
             raise TypeError(f"stored structs need forbid_unknown_fields=True: {', '.join(forgetful)}")
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        return value if value is None or self.stored is None else self.stored(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
         if value is None:

@@ -92,6 +92,12 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The rows that were sent."""
         return sum(msgspec.structs.astuple(self))
 
+    @property
+    def stored(self) -> dict[str, int]:
+        """The stored form: without late rows where there are none, because the release before does not know them."""
+        counts: dict[str, int] = msgspec.structs.asdict(self)
+        return counts if self.late else {name: count for name, count in counts.items() if name != "late"}
+
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(
             **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}

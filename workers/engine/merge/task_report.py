@@ -118,12 +118,15 @@ class TaskReport:
     def emits_input(self) -> bool:
         """Whether the feed gets the rows as they were sent. If some may be rejected, it gets the effects instead."""
         task = self._files.task
+        # Logs are not merged now, so no sum of theirs can be rejected.
+        checks_sums = bool(task.dataset.aggregates) and task.dataset.looks_up
         return (
             task.dataset.changelog.producer is ChangelogProducer.INPUT
             and not self._deferred
             and task.scope is None
             and not any(
-                intent.operation.refuses_live_keys or (intent.quarantine and task.dataset.aggregates)
+                intent.operation.refuses_live_keys
+                or (intent.quarantine and not intent.by_arrival and checks_sums)
                 for intent in task.intents.values()
             )
         )

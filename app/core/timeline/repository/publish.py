@@ -424,7 +424,7 @@ def _complete(
         outcomes.append(
             {
                 "job": outcome.claim.job_id,
-                "counts": outcome.counts,
+                "counts": outcome.counts.stored,
                 "result": outcome.result,
                 "first": first,
                 "last": last,
