@@ -171,12 +171,10 @@ class KeyMerger:
         conflicts = refused & (action == MatchAction.REFUSE)
         self.refusals.append((after.cause[conflicts], self.table.job[key[conflicts]]))
         quarantined = refused & (action == MatchAction.QUARANTINE)
-        places = (
-            np.flatnonzero(quarantined[run.members.unit])
-            if self.fold is not None
-            else run.members.last[quarantined]
-        )
-        positions = run.members.row[places] if self.fold is not None else after.cause[quarantined]
+        # Rows that would have been folded are quarantined as they are; of others the one that would count.
+        positions = after.cause[quarantined]
+        if self.fold is not None:
+            positions = run.members.row[quarantined[run.members.unit]]
         self.quarantine.append(positions)
         rest = run.members.row[refused[run.members.unit] & ~conflicts[run.members.unit]]
         self.record("unchanged", self.incoming.job[np.setdiff1d(rest, positions)])
