@@ -27,10 +27,10 @@ from app.kernel.commit.merge.key_steps import (
 from app.kernel.commit.merge.numbered_rows import NumberedRows
 from app.kernel.commit.merge.values import equal_rows
 from app.kernel.format.rows.changelog import Op
+from app.kernel.format.rows.tombstones import last_times
 
 TABLE: Final = -1
 NO_ROW: Final = -1
-_SECOND: Final = 1_000_000
 
 
 @dataclass(kw_only=True, slots=True)
@@ -140,7 +140,7 @@ class KeyMerger:
         states = States(kind=after.kind, order=after.order, row=row, cause=after.cause)
         until = np.where(
             after.kind == TOMBSTONE,
-            self.facts.committed_at[job] + self.facts.keep_seconds[job] * _SECOND,
+            last_times(self.facts.committed_at[job], self.facts.keep_seconds[job]),
             ALWAYS,
         )
         jobs = np.where(kept, self.table.job[key], job)

@@ -65,8 +65,15 @@ def dated(rows: pa.Table, written_at: datetime | None) -> pa.Table:
 def expiries(tombstones: pa.Table) -> np.ndarray:
     """The last times at which a row is compared with each tombstone: microseconds since 1970 (int64)."""
     deleted_at = tombstones.column(DELETED_AT_FIELD.name).cast(pa.int64()).fill_null(0).to_numpy()
-    kept: np.ndarray = deleted_at + tombstones.column(KEEP_FIELD.name).to_numpy().astype(np.int64) * _SECOND
-    return kept
+    return last_times(deleted_at, tombstones.column(KEEP_FIELD.name).to_numpy().astype(np.int64))
+
+
+def last_times(deleted_at: np.ndarray, keep_seconds: np.ndarray) -> np.ndarray:
+    """The last times at which rows are compared with tombstones of deletes at these times, both in microseconds since
+    1970 (int64). `keep_seconds` (int64): how long they last.
+    """
+    times: np.ndarray = deleted_at + keep_seconds * _SECOND
+    return times
 
 
 def time_of(instant: int | None) -> datetime | None:
