@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.options import parser
@@ -18,7 +18,7 @@ QUERIES = ("changes", "incremental")
 FORMATS = ("parquet", "arrow", "ndjson", "csv")
 
 
-def export(service: Service, client: httpx.Client, table: Table, query: str, format_: str) -> dict[str, Any]:
+def export(service: Service, client: httpx2.Client, table: Table, query: str, format_: str) -> dict[str, Any]:
     """Exports the feed from its start to its end."""
     works = tree(service.process("workers.main"))
     cpu_before = processor_seconds(works)

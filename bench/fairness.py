@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import numpy as np
 
@@ -121,7 +121,7 @@ async def large_writes(tenant: Service, rows: int) -> AsyncIterator[Backlog]:
     """Keeps a large upsert in each of two tables of a tenant, which are loaded first."""
     done, ending = Backlog(), threading.Event()
 
-    def load(client: httpx.Client, number: int) -> Table:
+    def load(client: httpx2.Client, number: int) -> Table:
         table = Table.create(tenant, client, f"large_{number}", buckets=4)
         table.write("bulk_insert", np.arange(rows), ts=0)
         return table

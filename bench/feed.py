@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import psutil
 import pyarrow.ipc as ipc
@@ -90,7 +90,7 @@ def read_filtered(api: psutil.Process, table: Table, *, selects: str, limit: int
     }
 
 
-def read_table(api: psutil.Process, way: str, form: str, pages: Iterator[httpx.Response]) -> dict[str, Any]:
+def read_table(api: psutil.Process, way: str, form: str, pages: Iterator[httpx2.Response]) -> dict[str, Any]:
     """Reads pages to the end, to have the table."""
     cpu_before, began = processor_seconds([api]), time.perf_counter()
     contents = [page.content for page in pages]
@@ -121,7 +121,7 @@ def read_ways(api: psutil.Process, table: Table, *, limit: int) -> Iterator[dict
 
 
 def read_old(
-    service: Service, client: httpx.Client, *, writes: int, rows: int, buckets: int, limit: int
+    service: Service, client: httpx2.Client, *, writes: int, rows: int, buckets: int, limit: int
 ) -> Iterator[dict[str, Any]]:
     """Catches up with a feed of small commits, and with the same rows in one commit."""
     bulk = Table.create(service, client, "bulk", buckets=buckets)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import psutil
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ class Headwater:
     version = ""
 
     def __init__(
-        self, service: Service, client: httpx.Client, name: str, settings: Mapping[str, str], *, buckets: int
+        self, service: Service, client: httpx2.Client, name: str, settings: Mapping[str, str], *, buckets: int
     ) -> None:
         self.name = name
         self.works = service.supervisor
@@ -120,7 +120,7 @@ def _accepted() -> Iterator[None]:
     """Puts a refusal, or a failure, into the words that its problem document has for it."""
     try:
         yield
-    except httpx.HTTPStatusError as error:
+    except httpx2.HTTPStatusError as error:
         refused = error.response.is_client_error
         raise Omitted(_description(error.response.json(), refused=refused)) from error
     except JobFailed as error:

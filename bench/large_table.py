@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,7 +43,7 @@ class LargeTable:
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     @classmethod
-    def create(cls, service: Service, client: httpx.Client, buckets: int, rows_per_file: int) -> LargeTable:
+    def create(cls, service: Service, client: httpx2.Client, buckets: int, rows_per_file: int) -> LargeTable:
         """An empty one, `merge_on_read`, which is compacted on request only."""
         registration = definition("large", buckets=buckets)
         registration["schema"]["fields"].append({"name": "day", "type": "int32", "nullable": False})

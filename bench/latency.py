@@ -12,7 +12,7 @@ from datetime import datetime
 from queue import Queue
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.options import chosen_cluster, parser
@@ -82,7 +82,7 @@ def measure(
     return stages[warm_up:]
 
 
-def _write(client: httpx.Client, dataset: str, body: bytes) -> dict[str, Any]:
+def _write(client: httpx2.Client, dataset: str, body: bytes) -> dict[str, Any]:
     reply = client.post(f"/datasets/{dataset}/writes", content=body, headers=_PREFERENCE).raise_for_status()
     job: dict[str, Any] = reply.json()
     if job["state"] != "succeeded":

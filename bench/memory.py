@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import psutil
 
@@ -40,7 +40,7 @@ def at_rest(what: str, process: psutil.Process, target_mib: int | None) -> dict[
     return line(what, Peak(resident=found.resident, proportional=found.proportional, samples=1), target_mib)
 
 
-def upload(client: httpx.Client, dataset: str, size: int) -> float:
+def upload(client: httpx2.Client, dataset: str, size: int) -> float:
     """Sends this number of random bytes in pieces; returns seconds."""
     piece = np.random.default_rng(1).bytes(_PIECE_BYTES)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.options import parser
@@ -37,7 +37,7 @@ _OK, _NOT_FOUND = 200, 404
 
 
 def read(
-    service: Service, client: httpx.Client, table: Table, table_rows: int, request: dict[str, Any]
+    service: Service, client: httpx2.Client, table: Table, table_rows: int, request: dict[str, Any]
 ) -> dict[str, Any]:
     """Runs a read job to its end."""
     works = tree(service.process("workers.main"))
@@ -59,7 +59,7 @@ def read(
     }
 
 
-def lookups(client: httpx.Client, table: Table, rows: int, count: int) -> dict[str, Any]:
+def lookups(client: httpx2.Client, table: Table, rows: int, count: int) -> dict[str, Any]:
     """Milliseconds of the lookup of a row, after some that are not counted."""
     random = np.random.default_rng(7)
     present, absent = (

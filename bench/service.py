@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 
 from bench.cluster import Cluster
@@ -57,9 +57,9 @@ class Service:
         """What a client must send."""
         return {"Authorization": f"Bearer {self.api_key}"}
 
-    def client(self) -> httpx.Client:
+    def client(self) -> httpx2.Client:
         """A client that waits as long as the slowest write takes."""
-        return httpx.Client(base_url=self.url, headers=self.headers, timeout=600, trust_env=False)
+        return httpx2.Client(base_url=self.url, headers=self.headers, timeout=600, trust_env=False)
 
     def process(self, module: str) -> psutil.Process:
         """The API (`app.main`) or the worker (`workers.main`); the first one of a cluster."""
@@ -143,7 +143,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def finished(client: httpx.Client, job: Mapping[str, Any]) -> dict[str, Any]:
+def finished(client: httpx2.Client, job: Mapping[str, Any]) -> dict[str, Any]:
     """The job once it has succeeded. Raises JobFailed."""
     found: dict[str, Any] = dict(job)
     while found["state"] in {"queued", "running"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.table import Table
@@ -14,7 +14,7 @@ from bench.trips import trips, upsert_body
 _MERGE_SECONDS_MAX = 600.0
 
 
-def changelog_files(client: httpx.Client, table: Table) -> int:
+def changelog_files(client: httpx2.Client, table: Table) -> int:
     """The number of changelog files that the feed consists of."""
     found: int = (
         client.get(f"/datasets/{table.id}/statistics").raise_for_status().json()["changelog"]["files"]
@@ -22,14 +22,14 @@ def changelog_files(client: httpx.Client, table: Table) -> int:
     return found
 
 
-def set_services(client: httpx.Client, table: Table, services: dict[str, Any]) -> None:
+def set_services(client: httpx2.Client, table: Table, services: dict[str, Any]) -> None:
     """Replaces the policies of the dataset."""
     path = f"/datasets/{table.id}"
     match = {"If-Match": client.get(path).raise_for_status().headers["ETag"]}
     client.patch(path, json={"services": services}, headers=match).raise_for_status()
 
 
-def write_small(client: httpx.Client, table: Table, writes: int, rows: int) -> None:
+def write_small(client: httpx2.Client, table: Table, writes: int, rows: int) -> None:
     """Sends the writes one after another."""
     for number in range(writes):
         keys = np.arange(number * rows, (number + 1) * rows)
@@ -43,7 +43,7 @@ def write_small(client: httpx.Client, table: Table, writes: int, rows: int) -> N
             raise SystemExit(f"a write that did not succeed: {answer.text}")
 
 
-def merged(client: httpx.Client, table: Table) -> None:
+def merged(client: httpx2.Client, table: Table) -> None:
     """Turns the service on, and waits until it finds nothing more to merge."""
     begun = time.perf_counter()
     set_services(client, table, {"changelog": {"small_files": 32, "seconds": 0}})

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import httpx
+import httpx2
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
@@ -93,7 +93,7 @@ def main() -> None:
         table = Table.create(service, client, "trips", buckets=chosen.buckets, table_type="merge_on_read")
         table.write("bulk_insert", np.arange(chosen.rows), ts=0)
         direct = Path(folder) / "direct"
-        with Headwater(service.url, service.api_key, transport=httpx.HTTPTransport()) as headwater:
+        with Headwater(service.url, service.api_key, transport=httpx2.HTTPTransport()) as headwater:
             headwater.read_to_files("trips", direct)
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.local.dir", folder).getOrCreate()

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.service import Service, finished
@@ -22,14 +22,14 @@ class Table:
     """A trips dataset of a running service."""
 
     service: Service
-    client: httpx.Client
+    client: httpx2.Client
     id: str
 
     @classmethod
     def create(
         cls,
         service: Service,
-        client: httpx.Client,
+        client: httpx2.Client,
         name: str,
         *,
         buckets: int | None,
@@ -87,7 +87,7 @@ class Table:
         since: int | str = 0,
         until: int | None = None,
         where: str | None = None,
-    ) -> Iterator[httpx.Response]:
+    ) -> Iterator[httpx2.Response]:
         """The feed from `since` to `until`, or to its end, page by page: all of it, or what a filter selects.
 
         `since` may be `snapshot`: the rows of the table, then the changes after it.
@@ -106,7 +106,7 @@ class Table:
             if since == str(until) or page.headers["headwater-pending"] == "0":
                 return
 
-    def row_pages(self, accept: str, *, limit: int) -> Iterator[httpx.Response]:
+    def row_pages(self, accept: str, *, limit: int) -> Iterator[httpx2.Response]:
         """The rows of the latest version, page by page."""
         token: dict[str, str] = {}
         while True:

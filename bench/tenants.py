@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 
 from bench.fairness import new_datasets, new_tenant
@@ -54,7 +54,7 @@ def lists(service: Service, tenant: Service) -> dict[str, Any]:
         }
 
 
-def _each(client: httpx.Client, path: str, parameters: dict[str, int]) -> float:
+def _each(client: httpx2.Client, path: str, parameters: dict[str, int]) -> float:
     client.get(path, params=parameters).raise_for_status()
     began = time.perf_counter()
     for _ in range(_LISTS):

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import fastavro
-import httpx
+import httpx2
 import msgspec
 import numpy as np
 import psutil
@@ -167,7 +167,7 @@ def received(topic: Topic, rows: int) -> float:
 
 
 def loaded(
-    service: Service, client: httpx.Client, form: str, make: Callable[[], Topic], rows: int
+    service: Service, client: httpx2.Client, form: str, make: Callable[[], Topic], rows: int
 ) -> Iterator[dict[str, Any]]:
     """A dataset that receives all rows of a topic, and then those of another one with the same keys."""
     dataset = Table.create(
@@ -195,7 +195,7 @@ def loaded(
         }
 
 
-def _wait(client: httpx.Client, source: str, messages: int) -> None:
+def _wait(client: httpx2.Client, source: str, messages: int) -> None:
     """Waits until the source has written this number of messages."""
     deadline = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < deadline:
@@ -208,7 +208,7 @@ def _wait(client: httpx.Client, source: str, messages: int) -> None:
     raise SystemExit(f"the source did not read {messages} messages in {_SECONDS_MAX:g} s")
 
 
-def followed(service: Service, client: httpx.Client, make: Callable[[], Topic], runs: int) -> dict[str, Any]:
+def followed(service: Service, client: httpx2.Client, make: Callable[[], Topic], runs: int) -> dict[str, Any]:
     """Seconds from a message to the feed, one message at a time."""
     topic = make()
     table = Table.create(service, client, topic.name, buckets=None, table_type="merge_on_read")

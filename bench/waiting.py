@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import numpy as np
 import psutil
 import uvloop
@@ -115,7 +115,7 @@ async def measure(
     waiting = memory([api]).resident
     committed = []
     cpu = processor_seconds([api])
-    async with httpx.AsyncClient(
+    async with httpx2.AsyncClient(
         base_url=table.service.url, headers=table.service.headers, timeout=60, trust_env=False
     ) as client:
         for number in range(writes):
@@ -158,7 +158,7 @@ async def measure_idle(service: Service, tables: Sequence[Table], *, idle: float
     }
 
 
-async def _write(client: httpx.AsyncClient, table: Table, number: int) -> float:
+async def _write(client: httpx2.AsyncClient, table: Table, number: int) -> float:
     """Writes one new row; when it was committed."""
     reply = await client.post(
         f"/datasets/{table.id}/writes",

@@ -14,7 +14,7 @@ import sys
 import time
 
 import fastavro
-import httpx
+import httpx2
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -37,7 +37,7 @@ RANDOM = random.Random(5)  # noqa: S311 - made-up data
 
 def register_schema() -> int:
     """The id of the schema in the registry."""
-    answer = httpx.post(
+    answer = httpx2.post(
         f"{REGISTRY}/subjects/{NAME}-value/versions", json={"schema": json.dumps(SCHEMA)}, trust_env=False
     )
     number: int = answer.raise_for_status().json()["id"]

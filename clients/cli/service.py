@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-import httpx
+import httpx2
 
 from clients.cli.failure import CommandError
 from headwater_client import Headwater, Problem
@@ -25,7 +25,7 @@ def service() -> Iterator[Headwater]:
         raise CommandError("set HEADWATER_URL and HEADWATER_API_KEY") from error
     except Problem as error:
         raise CommandError(f"{error.title}: {error.detail}") from error
-    except httpx.TransportError as error:
+    except httpx2.TransportError as error:
         raise CommandError(f"the service of HEADWATER_URL does not answer: {error}") from error
 
 

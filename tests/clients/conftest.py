@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import Dataset, Headwater, NewDataset, NewField
@@ -24,7 +24,7 @@ def api_key(service: Service) -> str:
 def headwater(service: Service, api_key: str) -> Iterator[Headwater]:
     """The client of that tenant."""
     # A transport of its own: none of the environment's proxies.
-    with Headwater(service.url, api_key, transport=httpx.HTTPTransport()) as client:
+    with Headwater(service.url, api_key, transport=httpx2.HTTPTransport()) as client:
         yield client
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import Headwater, Problem
@@ -16,7 +16,7 @@ from tests.support.shares import share
 
 
 def connected(service: Service, api_key: str) -> Headwater:
-    return Headwater(service.url, api_key, transport=httpx.HTTPTransport())
+    return Headwater(service.url, api_key, transport=httpx2.HTTPTransport())
 
 
 def test_client_makes_suspends_and_lists_tenants_and_keys(service: Service, headwater: Headwater) -> None:

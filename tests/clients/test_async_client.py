@@ -7,7 +7,7 @@ import inspect
 import time
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import AsyncHeadwater, Headwater, Problem
@@ -47,7 +47,7 @@ def test_async_client_writes_waits_follows_and_reads(service, api_key, orders, t
     file.write_text("id,note\n" + "".join(f"{number},{'x' * 100}\n" for number in range(10, 8_000)))
 
     async def use() -> None:
-        transport = httpx.AsyncHTTPTransport()
+        transport = httpx2.AsyncHTTPTransport()
         async with AsyncHeadwater(service.url, api_key, transport=transport) as headwater:
             done = await headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=30)
             assert done.state == "succeeded"
@@ -75,7 +75,7 @@ def test_a_consumer_commits_each_page_before_the_next(service, api_key, headwate
     service.work()
 
     async def use() -> list[int]:
-        async with AsyncHeadwater(service.url, api_key, transport=httpx.AsyncHTTPTransport()) as client:
+        async with AsyncHeadwater(service.url, api_key, transport=httpx2.AsyncHTTPTransport()) as client:
             pages = client.consume(orders, "c", member="m", limit=2, follow=False)
             first, second = await anext(pages), await anext(pages)
             await pages.aclose()
@@ -91,11 +91,11 @@ def test_a_consumer_commits_each_page_before_the_next(service, api_key, headwate
     assert asyncio.run(use()) == [2, 3, 4]
 
 
-def answering(*answers: httpx.Response | Exception) -> tuple[AsyncHeadwater, list[httpx.Request]]:
-    sent: list[httpx.Request] = []
+def answering(*answers: httpx2.Response | Exception) -> tuple[AsyncHeadwater, list[httpx2.Request]]:
+    sent: list[httpx2.Request] = []
     waiting = iter(answers)
 
-    async def handle(request: httpx.Request) -> httpx.Response:
+    async def handle(request: httpx2.Request) -> httpx2.Response:
         await request.aread()
         sent.append(request)
         answer = next(waiting)
@@ -103,7 +103,7 @@ def answering(*answers: httpx.Response | Exception) -> tuple[AsyncHeadwater, lis
             raise answer
         return answer
 
-    return AsyncHeadwater("http://service", "hw_key", transport=httpx.MockTransport(handle)), sent
+    return AsyncHeadwater("http://service", "hw_key", transport=httpx2.MockTransport(handle)), sent
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_file_is_streamed_with_its_length_and_sent_again_from_its_start(pauses, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_bytes(b"id\n1\n" * 100_000)
-    client, sent = answering(httpx.ReadTimeout("slow"), job())
+    client, sent = answering(httpx2.ReadTimeout("slow"), job())
     assert asyncio.run(client.write("orders", file, "csv")).id == "j"
     assert [request.content for request in sent] == [file.read_bytes()] * 2
     assert {request.headers["content-length"] for request in sent} == {"500000"}
@@ -131,12 +131,12 @@ def test_a_file_is_streamed_with_its_length_and_sent_again_from_its_start(pauses
 
 def test_async_client_retries_only_idempotent_requests(pauses) -> None:
     busy = problem(503, "unavailable", {"retry-after": "3"})
-    client, sent = answering(busy, httpx.ReadError("gone"), job())
+    client, sent = answering(busy, httpx2.ReadError("gone"), job())
     assert asyncio.run(client.compact("orders")).id == "j"
     assert len({request.headers["idempotency-key"] for request in sent}) == 1
     assert (len(sent), pauses[0]) == (3, 3)
-    client, sent = answering(httpx.ReadError("gone"))
-    with pytest.raises(httpx.ReadError):
+    client, sent = answering(httpx2.ReadError("gone"))
+    with pytest.raises(httpx2.ReadError):
         asyncio.run(client.cancel("j"))
     assert len(sent) == 1
 
@@ -144,14 +144,14 @@ def test_async_client_retries_only_idempotent_requests(pauses) -> None:
 def test_requests_and_the_pauses_before_their_repetition_run_at_the_same_time() -> None:
     refused: list[str] = []
 
-    async def handle(request: httpx.Request) -> httpx.Response:
+    async def handle(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0.1)
         if request.url.path in refused:
             return job()
         refused.append(request.url.path)
         return problem(503, "unavailable", {"retry-after": "1"})
 
-    client = AsyncHeadwater("http://service", "hw_key", transport=httpx.MockTransport(handle))
+    client = AsyncHeadwater("http://service", "hw_key", transport=httpx2.MockTransport(handle))
 
     async def use() -> None:
         await asyncio.gather(*(client.get_job(f"j{number}") for number in range(20)))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import (
@@ -156,17 +156,17 @@ def test_commit_of_another_member_between_two_pages_is_a_conflict(headwater, fee
     assert code(stale) == "precondition-failed"
 
 
-class LosesAnswers(httpx.HTTPTransport):
+class LosesAnswers(httpx2.HTTPTransport):
     """Loses the first answer to each commit, though it has happened."""
 
     lost = 0
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = super().handle_request(request)
         if request.method == "PUT" and "if-match" in request.headers and answer.status_code == 200:
             answer.read()
             self.lost += 1
-            raise httpx.ReadError("the connection broke", request=request)
+            raise httpx2.ReadError("the connection broke", request=request)
         return answer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import Dataset, Headwater, NewDataset, NewField, NewView, Problem
@@ -17,7 +17,7 @@ SQL = "SELECT id, upper(note) AS note FROM orders WHERE note <> ''"
 URL = "http://127.0.0.1:9/hook"  # registered only: nothing is sent
 
 
-class LosesFirstAnswers(httpx.HTTPTransport):
+class LosesFirstAnswers(httpx2.HTTPTransport):
     """Loses the first answer to each POST, though it has happened, and keeps what was answered."""
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class LosesFirstAnswers(httpx.HTTPTransport):
         self.keys: list[str] = []
         self.statuses: list[int] = []
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = super().handle_request(request)
         if request.method == "POST":
             answer.read()
             self.keys.append(request.headers["idempotency-key"])
             self.statuses.append(answer.status_code)
             if len(self.keys) == 1:
-                raise httpx.ReadError("the connection broke", request=request)
+                raise httpx2.ReadError("the connection broke", request=request)
         return answer
 
 

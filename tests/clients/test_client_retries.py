@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 
@@ -55,12 +55,12 @@ def answering(*answers):
             raise answer
         return answer
 
-    return Headwater("http://service", "hw_key", transport=httpx.MockTransport(handle)), sent
+    return Headwater("http://service", "hw_key", transport=httpx2.MockTransport(handle)), sent
 
 
 def problem(status, code, headers=None):
     document = {"type": f"/problems/{code}", "title": code, "status": status, "detail": "said so"}
-    return httpx.Response(
+    return httpx2.Response(
         status,
         content=msgspec.json.encode(document),
         headers={"content-type": "application/problem+json", **(headers or {})},
@@ -68,7 +68,7 @@ def problem(status, code, headers=None):
 
 
 def job(**members):
-    return httpx.Response(202, json=JOB | members)
+    return httpx2.Response(202, json=JOB | members)
 
 
 def test_job_that_outlasts_the_wait_is_reported_unfinished_and_continues(headwater, orders):
@@ -83,7 +83,7 @@ def test_job_that_outlasts_the_wait_is_reported_unfinished_and_continues(headwat
 
 
 def test_write_with_a_lost_response_is_retried_under_the_same_key(pauses):
-    client, sent = answering(httpx.ReadError("gone"), httpx.RemoteProtocolError("closed"), job())
+    client, sent = answering(httpx2.ReadError("gone"), httpx2.RemoteProtocolError("closed"), job())
     assert client.write_rows("orders", [{"id": 1}]).id == "j"
     assert len({request.headers["idempotency-key"] for request in sent}) == 1
     assert {request.content for request in sent} == {b'{"id":1}\n'}
@@ -100,7 +100,7 @@ def test_two_writes_have_two_idempotency_keys(pauses):
 def test_retried_file_is_sent_from_its_start(pauses, tmp_path):
     file = tmp_path / "rows.csv"
     file.write_bytes(b"id\n1\n")
-    client, sent = answering(httpx.ReadTimeout("slow"), job())
+    client, sent = answering(httpx2.ReadTimeout("slow"), job())
     client.write("orders", file, "csv")
     assert [request.content for request in sent] == [b"id\n1\n"] * 2
 
@@ -132,22 +132,22 @@ def test_client_gives_up_after_six_attempts(pauses):
         client.get_dataset("orders")
     assert len(sent) == 6
     assert pauses == sorted(pauses)
-    client, sent = answering(*[httpx.ConnectError("refused")] * 10)
-    with pytest.raises(httpx.ConnectError):
+    client, sent = answering(*[httpx2.ConnectError("refused")] * 10)
+    with pytest.raises(httpx2.ConnectError):
         client.get_dataset("orders")
     assert len(sent) == 6
 
 
 def test_request_that_is_not_idempotent_is_not_retried(pauses):
-    client, sent = answering(httpx.ReadError("gone"))
-    with pytest.raises(httpx.ReadError):
+    client, sent = answering(httpx2.ReadError("gone"))
+    with pytest.raises(httpx2.ReadError):
         client.cancel("j")
     client, sent = answering(problem(503, "unavailable"))
     with pytest.raises(Problem):
         client.delete_dataset("orders")
     assert len(sent) == 1
     # Nothing was sent where there was no connection.
-    client, sent = answering(httpx.ConnectError("refused"), job(state="cancelled"))
+    client, sent = answering(httpx2.ConnectError("refused"), job(state="cancelled"))
     assert client.cancel("j").state == "cancelled"
 
 
@@ -160,7 +160,7 @@ def test_refused_request_is_not_retried(pauses):
 
 
 def test_response_of_a_proxy_is_a_problem():
-    client, _ = answering(httpx.Response(413, text="<h1>Too large</h1>"))
+    client, _ = answering(httpx2.Response(413, text="<h1>Too large</h1>"))
     with pytest.raises(Problem) as refused:
         client.write_rows("orders", [{"id": 1}])
     assert (refused.value.status, refused.value.type) == (413, "about:blank")

@@ -8,7 +8,7 @@ import random
 from decimal import Decimal
 from pathlib import Path
 
-import httpx
+import httpx2
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,12 +61,12 @@ def test_parts_are_downloaded_and_verified(headwater, written, tmp_path):
 
 
 def test_columns_of_a_file_are_read_in_ranges(headwater, orders, service, api_key):
-    class Counting(httpx.HTTPTransport):
+    class Counting(httpx2.HTTPTransport):
         """Counts what is sent of a file."""
 
         received = 0
 
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
             response = super().handle_request(request)
             type(self).received += (
                 int(response.headers.get("content-length", "0")) if "range" in request.headers else 0
@@ -138,7 +138,7 @@ def test_job_reads_what_a_key_sees_in_part_and_what_takes_long_to_merge(
     tenant = headwater.me().tenant.id
     grant = Grant(datasets="orders", scopes=(KeyScope.READ,), where="id < 3")
     key = service.tenants.make_key(tenant, (KeyScope.READ,), grants=(grant,)).api_key
-    with Headwater(service.url, key, transport=httpx.HTTPTransport()) as restricted:
+    with Headwater(service.url, key, transport=httpx2.HTTPTransport()) as restricted:
         with pytest.raises(Problem) as refused:
             restricted.scan("orders")
         assert refused.value.code == "restricted-grant"
@@ -149,38 +149,38 @@ def test_job_reads_what_a_key_sees_in_part_and_what_takes_long_to_merge(
     assert len(read_jobs(headwater)) == 2
 
 
-class _Storage(httpx.HTTPTransport):
+class _Storage(httpx2.HTTPTransport):
     """A service that gives links, and a storage which has the files or cannot be reached."""
 
     def __init__(self, *, reachable: bool) -> None:
         super().__init__()
         self.reachable = reachable
-        self.seen: list[httpx.Request] = []
+        self.seen: list[httpx2.Request] = []
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.host == "storage.example":
             self.seen.append(request)
             if not self.reachable:
-                raise httpx.ConnectError("no route")
+                raise httpx2.ConnectError("no route")
             return super().handle_request(
-                httpx.Request("GET", request.url.params["of"], headers={"Authorization": self.credential})
+                httpx2.Request("GET", request.url.params["of"], headers={"Authorization": self.credential})
             )
         if request.headers.get("prefer") == "redirect":
             self.credential = request.headers["authorization"]
-            link = httpx.URL("https://storage.example/file", params={"of": str(request.url)})
-            return httpx.Response(307, headers={"Location": str(link)})
+            link = httpx2.URL("https://storage.example/file", params={"of": str(request.url)})
+            return httpx2.Response(307, headers={"Location": str(link)})
         return super().handle_request(request)
 
 
-class _AsyncStorage(httpx.AsyncBaseTransport):
+class _AsyncStorage(httpx2.AsyncBaseTransport):
     """The same for the async client."""
 
     def __init__(self, storage: _Storage) -> None:
         self.storage = storage
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = self.storage.handle_request(request)
-        return httpx.Response(response.status_code, headers=response.headers, content=response.read())
+        return httpx2.Response(response.status_code, headers=response.headers, content=response.read())
 
 
 @pytest.mark.parametrize("reachable", [True, False])

@@ -6,7 +6,7 @@ import asyncio
 from itertools import islice
 
 import duckdb
-import httpx
+import httpx2
 import pytest
 
 from headwater_client import AsyncHeadwater, Headwater, Problem
@@ -63,13 +63,13 @@ def test_following_resumes_and_waits_out_an_outage(
     failures = iter([False, True, True, False, True])
     requests = []
 
-    class Unreliable(httpx.HTTPTransport):
+    class Unreliable(httpx2.HTTPTransport):
         """Loses some requests, each for good: 500 is not retried by itself."""
 
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
             requests.append(str(request.url))
             if next(failures, False):
-                raise httpx.ReadError("lost")
+                raise httpx2.ReadError("lost")
             return super().handle_request(request)
 
     monkeypatch.setattr("headwater_client.transport.retry.ATTEMPTS", 1)
@@ -94,15 +94,15 @@ def test_following_ends_with_lasting_problems(headwater, orders, versions, monke
     with pytest.raises(ValueError, match="leave `until` out"):
         next(headwater.table(orders).changes(until=2).follow())
     monkeypatch.setattr("headwater_client.transport.retry.ATTEMPTS", 1)
-    with Headwater("http://127.0.0.1:9", "hw_x", transport=httpx.HTTPTransport()) as nowhere:
+    with Headwater("http://127.0.0.1:9", "hw_x", transport=httpx2.HTTPTransport()) as nowhere:
         pages = nowhere.table("orders").changes().follow(outage_seconds=0.05)
-        with pytest.raises(httpx.ConnectError):
+        with pytest.raises(httpx2.ConnectError):
             next(pages)
 
 
 def test_the_async_client_has_the_same_tables(service, api_key, orders, versions):
     async def use() -> None:
-        async with AsyncHeadwater(service.url, api_key, transport=httpx.AsyncHTTPTransport()) as client:
+        async with AsyncHeadwater(service.url, api_key, transport=httpx2.AsyncHTTPTransport()) as client:
             table = client.table(orders, order_by=["id"])
             assert (await table.to_arrow()).column("note").to_pylist() == ["a", "c"]
             assert (await table.to_polars()).height == 2

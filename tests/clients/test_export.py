@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow.parquet as pq
 import pytest
 
@@ -31,10 +31,10 @@ SYSTEM_COLUMNS = {"offset", "op", "system_time", "event_time", "version", "corre
 PUTS = {0: 1, 1: -1, 2: -1, 3: 1}
 FIELDS = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
 
-Hook = Callable[[httpx.Request, httpx.Response], httpx.Response]
+Hook = Callable[[httpx2.Request, httpx2.Response], httpx2.Response]
 
 
-class Observed(httpx.HTTPTransport):
+class Observed(httpx2.HTTPTransport):
     """Records requests, and passes each response through a function."""
 
     def __init__(self, hook: Hook = lambda _, response: response) -> None:
@@ -42,7 +42,7 @@ class Observed(httpx.HTTPTransport):
         self.hook = hook
         self.requests: list[str] = []
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(f"{request.method} {request.url.path.rpartition('/')[2]}")
         return self.hook(request, super().handle_request(request))
 
@@ -120,7 +120,7 @@ def test_folder_has_rows_and_changes_of_every_dataset_and_nothing_of_other_tenan
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Headwater(service.url, service.new_key("neighbour"), transport=httpx.HTTPTransport()) as other:
+    with Headwater(service.url, service.new_key("neighbour"), transport=httpx2.HTTPTransport()) as other:
         of_other = other.create_dataset(NewDataset(name="orders", fields=FIELDS, record_key=("id",)))
         other.write_rows(of_other, [{"id": 7, "note": "secret"}], wait=30)
     reader = filled.create_key("export", ["read"])
@@ -190,7 +190,7 @@ def test_interrupted_export_continues(
 ) -> None:
     downloads: list[str] = []
 
-    def interrupt(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+    def interrupt(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if request.url.path.endswith((".parquet", "/changes")):
             downloads.append(request.url.path)
             if len(downloads) == number:
@@ -214,10 +214,10 @@ def test_interrupted_export_continues(
 def test_damaged_download_fails_its_dataset_only_and_the_next_run_continues(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    def damage(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+    def damage(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if not request.url.path.endswith("part-00002.parquet"):
             return response
-        return httpx.Response(206, content=b"#" + response.read()[1:])
+        return httpx2.Response(206, content=b"#" + response.read()[1:])
 
     run(hook=damage)
     found = manifest(tmp_path)
@@ -243,11 +243,11 @@ def test_export_of_a_version_that_expires_starts_again_with_the_next(
     expired = {"type": "/problems/offset-expired", "status": 410, "title": "expired", "detail": "gone"}
     refused: list[str] = []
 
-    def expire(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+    def expire(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if request.url.path.endswith("/changes") and not refused:
             refused.append(request.url.path)
             headers = {"content-type": "application/problem+json"}
-            return httpx.Response(410, content=json.dumps(expired), headers=headers)
+            return httpx2.Response(410, content=json.dumps(expired), headers=headers)
         return response
 
     assert run("orders", hook=expire).count("POST reads") == 2

@@ -74,7 +74,7 @@ def test_the_client_requires_httpx_and_msgspec_only(client: Built) -> None:
     assert client.metadata["Name"] == "headwater-client"
     assert client.metadata["Requires-Python"] == ">=3.10"
     assert client.metadata["License-Expression"] == "Apache-2.0"
-    assert {name.partition(">")[0] for name in client.requires()} == {"httpx", "msgspec"}
+    assert {name.partition(">")[0] for name in client.requires()} == {"httpx2", "msgspec"}
     extras = {"arrow": {"pyarrow"}, "duckdb": {"duckdb", "pyarrow"}, "pandas": {"pandas", "pyarrow"}}
     extras |= {"polars": {"polars"}, "spark": {"pyspark", "pyarrow"}}
     for extra, packages in extras.items():
@@ -106,13 +106,13 @@ def test_the_client_uses_nothing_newer_than_python_3_10(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import asyncio, sys, httpx, msgspec
+import asyncio, sys, httpx2, msgspec
 from headwater_client import AsyncHeadwater, Headwater, MissingPackage, models
 assert sys.version_info[:2] == (3, 10)
 assert all(msgspec.inspect.type_info(getattr(models, name)) for name in models.__all__)
 def handle(request):
-    return httpx.Response(200, json={"rows": [{"id": 1}], "version": 1, "schema_id": 1, "next_page_token": None})
-transport = httpx.MockTransport(handle)
+    return httpx2.Response(200, json={"rows": [{"id": 1}], "version": 1, "schema_id": 1, "next_page_token": None})
+transport = httpx2.MockTransport(handle)
 with Headwater("http://service", "hw_key", transport=transport) as headwater:
     print([*headwater.rows("orders")])
     try:
@@ -151,7 +151,7 @@ def test_the_client_runs_on_python_3_10_with_httpx_and_msgspec_alone(tmp_path: P
     assert created.returncode == 0, created.stderr
     python = environment / "bin" / "python"
     installed = uv(
-        "pip", "install", "--quiet", "--python", python, "--only-binary", ":all:", "httpx", "msgspec"
+        "pip", "install", "--quiet", "--python", python, "--only-binary", ":all:", "httpx2", "msgspec"
     )
     if "Failed to fetch" in installed.stderr or "error sending request" in installed.stderr:
         pytest.skip("the package registry cannot be reached")

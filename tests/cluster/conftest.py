@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -49,9 +49,9 @@ class Cluster:
         self.containers = {each.name: each for each in planned(data, port)}
         self.storage = data / "volumes" / "storage" / "headwater" / "tables"
 
-    def client(self, failures: list[str] | None = None) -> httpx.Client:
+    def client(self, failures: list[str] | None = None) -> httpx2.Client:
         """With `failures`, requests that fail because a part is away are recorded there, and sent again."""
-        return httpx.Client(
+        return httpx2.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.api_key}"},
             timeout=90,
@@ -101,7 +101,7 @@ class Cluster:
         with self.client() as client:
             try:
                 answer = client.get("/health/ready")
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 return {}
         if not answer.headers.get("content-type", "").startswith("application/json"):
             return {}
@@ -121,7 +121,7 @@ class Cluster:
             match wanted.service.name:
                 case "api":
                     url = f"http://{wanted.address}:{wanted.environment['HEADWATER_PORT']}/health/ready"
-                    return httpx.get(url, timeout=10, trust_env=False).status_code == 200
+                    return httpx2.get(url, timeout=10, trust_env=False).status_code == 200
                 case "worker":
                     driver = f"CoarseGrainedScheduler@{wanted.address}:"
                     return any(self.processes(f"spark-worker-{number}", driver) for number in (1, 2))
@@ -130,7 +130,7 @@ class Cluster:
                     return len(self.processes(container, "CoarseGrainedExecutorBackend")) == cores
                 case "postgres":
                     return self.query("SELECT 1") == [(1,)]
-        except (httpx.TransportError, psycopg.OperationalError, psutil.Error):
+        except (httpx2.TransportError, psycopg.OperationalError, psutil.Error):
             return False
         return self.checks().get("spark", {}).get("ok") is True
 
@@ -178,6 +178,6 @@ def cluster(programs: Programs) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Iterator[httpx.Client]:
+def client(cluster: Cluster) -> Iterator[httpx2.Client]:
     with cluster.client() as client:
         yield client

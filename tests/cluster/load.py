@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import count, pairwise
 from typing import Any, Final
 
-import httpx
+import httpx2
 
 from tests.cluster.conftest import Cluster
 from tests.support.table import Table
@@ -30,7 +30,7 @@ _numbers = count(1)
 class Client:
     """A thread that sends requests, and repeats those that fail because a part is away. `failures`: these."""
 
-    def __init__(self, run: Callable[[httpx.Client], None], cluster: Cluster) -> None:
+    def __init__(self, run: Callable[[httpx2.Client], None], cluster: Cluster) -> None:
         self.failures: list[str] = []
         self.stopping = threading.Event()
         self._error: BaseException | None = None
@@ -73,7 +73,7 @@ class Writer(Client):
         self._dataset, self._number, self._note_bytes = dataset, number, note_bytes
         self._rng = random.Random(number)
 
-    def _write(self, client: httpx.Client) -> None:
+    def _write(self, client: httpx2.Client) -> None:
         n = len(self.jobs) + 1
         older = self._rng.sample(sorted(self.values), min(len(self.values), self._rng.randint(0, 3)))
         keys = [self._number * _KEYS_OF_A_WRITER + n, *older]
@@ -103,7 +103,7 @@ class Follower(Client):
         self.changes: list[dict[str, Any]] = []
         self._dataset = dataset
 
-    def _read(self, client: httpx.Client) -> None:
+    def _read(self, client: httpx2.Client) -> None:
         params = {"since": len(self.changes), "timeout": 1, "limit": 1_000}
         answer = client.get(f"/datasets/{self._dataset}/changes", params=params)
         assert answer.status_code == 200, answer.text
@@ -114,7 +114,7 @@ class Follower(Client):
 class Load:
     """Several writers and a follower of one dataset of several buckets."""
 
-    def __init__(self, cluster: Cluster, client: httpx.Client) -> None:
+    def __init__(self, cluster: Cluster, client: httpx2.Client) -> None:
         name = f"load_{next(_numbers)}"
         definition = {
             "name": name,
@@ -197,7 +197,7 @@ def _steps(written: list[int]) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def loaded(cluster: Cluster, client: httpx.Client) -> Iterator[Load]:
+def loaded(cluster: Cluster, client: httpx2.Client) -> Iterator[Load]:
     """A load, which is checked in the end, once every container is there again."""
     load = Load(cluster, client)
     load.start()

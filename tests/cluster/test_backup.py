@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import httpx
+import httpx2
 import psycopg
 from psycopg import sql
 
@@ -68,14 +68,14 @@ def headwater(settings: dict[str, str], *words: str | Path) -> str:
 
 
 @contextmanager
-def served(settings: dict[str, str], data: Path, api_key: str) -> Iterator[httpx.Client]:
+def served(settings: dict[str, str], data: Path, api_key: str) -> Iterator[httpx2.Client]:
     """An API on these settings. Without a worker it is not ready, and reads."""
     port = free_port()
     own = {"HEADWATER_HOST": LOOPBACK, "HEADWATER_PORT": str(port), "HEADWATER_DATA_DIR": str(data)}
     url, headers = f"http://{LOOPBACK}:{port}", {"Authorization": f"Bearer {api_key}"}
     process = subprocess.Popen([sys.executable, "-m", "app.main"], cwd=ROOT, env=settings | own)
     try:
-        with httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
+        with httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
             until(lambda: answers(client), "the API of the restored service", seconds_max=60)
             yield client
     finally:
@@ -83,15 +83,15 @@ def served(settings: dict[str, str], data: Path, api_key: str) -> Iterator[httpx
         process.wait(60)
 
 
-def answers(client: httpx.Client) -> bool:
+def answers(client: httpx2.Client) -> bool:
     try:
         return client.get("/health/live").status_code == 200
-    except httpx.TransportError:
+    except httpx2.TransportError:
         return False
 
 
 def test_backup_under_load_is_restored_with_the_copy_of_its_storage(
-    cluster: Cluster, client: httpx.Client, tmp_path: Path
+    cluster: Cluster, client: httpx2.Client, tmp_path: Path
 ) -> None:
     settings, folder = environment(cluster), tmp_path / "backup"
     with loaded(cluster, client) as load:

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 
 from tests.cluster.conftest import Cluster
@@ -35,7 +35,7 @@ def report(fault: str, load: Load, since: float, record_property: Record) -> Non
 @share(2 * len(KILLS))
 @pytest.mark.parametrize("part", KILLS)
 def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
-    cluster: Cluster, client: httpx.Client, part: str, record_property: Record
+    cluster: Cluster, client: httpx2.Client, part: str, record_property: Record
 ) -> None:
     with loaded(cluster, client) as load:
         since = time.monotonic()
@@ -44,7 +44,7 @@ def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
 
 
 def test_nothing_is_lost_or_doubled_when_the_storage_hangs(
-    cluster: Cluster, client: httpx.Client, record_property: Record
+    cluster: Cluster, client: httpx2.Client, record_property: Record
 ) -> None:
     with loaded(cluster, client) as load:
         [storage] = cluster.processes("storage-1")
@@ -58,7 +58,7 @@ def test_nothing_is_lost_or_doubled_when_the_storage_hangs(
 
 
 def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
-    cluster: Cluster, client: httpx.Client, record_property: Record
+    cluster: Cluster, client: httpx2.Client, record_property: Record
 ) -> None:
     with loaded(cluster, client) as load:
         # Its supervisor starts it again and again, at growing intervals.
@@ -74,7 +74,7 @@ def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
 
 
 def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_and_started(
-    cluster: Cluster, client: httpx.Client, record_property: Record
+    cluster: Cluster, client: httpx2.Client, record_property: Record
 ) -> None:
     with loaded(cluster, client) as load:
         since = time.monotonic()
@@ -92,7 +92,7 @@ def restart(cluster: Cluster, container: str, words: str = "") -> None:
     cluster.wait_ready(container)
 
 
-def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client) -> None:
+def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx2.Client) -> None:
     with loaded(cluster, client) as load:
         for container, words in [
             ("api-1", "app.main"),
@@ -113,7 +113,7 @@ def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client
 
 
 def test_restart_of_a_single_server_needs_repeated_requests_only(
-    cluster: Cluster, client: httpx.Client
+    cluster: Cluster, client: httpx2.Client
 ) -> None:
     with loaded(cluster, client) as load:
         # Without the proxy there is no connection; without Postgres, 503. Requests of the first restart may still be

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -53,7 +53,7 @@ class Patient:
     def storage(self) -> Path:
         return self._cluster.storage
 
-    def client(self) -> httpx.Client:
+    def client(self) -> httpx2.Client:
         return self._cluster.client(self.failures)
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.settings import Settings
@@ -46,7 +46,7 @@ def new_copies(cluster: Cluster, before: dict[str, set[str]]) -> dict[str, set[s
     return {name: files - before[name] for name, files in copies(cluster).items()}
 
 
-def new_table(client: httpx.Client) -> str:
+def new_table(client: httpx2.Client) -> str:
     """A table of one bucket, in which writes look rows up."""
     definition: dict[str, Any] = {
         "name": f"locality_{next(_numbers)}",
@@ -62,7 +62,7 @@ def new_table(client: httpx.Client) -> str:
     return str(definition["name"])
 
 
-def write(client: httpx.Client, dataset: str, operation: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+def write(client: httpx2.Client, dataset: str, operation: str, rows: list[dict[str, int]]) -> dict[str, Any]:
     body = {"operation": operation, "source": {"kind": "rows", "rows": rows}}
     answer = client.post(f"/datasets/{dataset}/writes", json=body, headers={"Prefer": "wait=60"})
     job: dict[str, Any] = answer.json()
@@ -70,16 +70,16 @@ def write(client: httpx.Client, dataset: str, operation: str, rows: list[dict[st
     return job
 
 
-def load(client: httpx.Client, dataset: str) -> None:
+def load(client: httpx2.Client, dataset: str) -> None:
     write(client, dataset, "insert", [{"id": number, "amount": 0} for number in range(ROWS)])
 
 
-def upsert(client: httpx.Client, dataset: str, amount: int) -> None:
+def upsert(client: httpx2.Client, dataset: str, amount: int) -> None:
     write(client, dataset, "upsert", [{"id": number, "amount": amount} for number in range(0, ROWS, 100)])
 
 
 def test_tasks_of_a_bucket_run_on_the_spark_worker_with_its_copies(
-    cluster: Cluster, client: httpx.Client
+    cluster: Cluster, client: httpx2.Client
 ) -> None:
     used: set[str] = set()
     for number in range(1, DATASETS_MAX + 1):
@@ -96,7 +96,7 @@ def test_tasks_of_a_bucket_run_on_the_spark_worker_with_its_copies(
 
 
 def test_writes_go_on_when_the_spark_worker_with_the_copies_is_killed(
-    cluster: Cluster, client: httpx.Client
+    cluster: Cluster, client: httpx2.Client
 ) -> None:
     dataset, before = new_table(client), copies(cluster)
     load(client, dataset)

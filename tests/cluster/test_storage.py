@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from botocore.session import Session
@@ -62,8 +62,8 @@ def links(seconds: int) -> StorageLinks:
     return made
 
 
-def fetched(url: str, **headers: str) -> httpx.Response:
-    return httpx.get(url, headers=headers, trust_env=False, timeout=30)
+def fetched(url: str, **headers: str) -> httpx2.Response:
+    return httpx2.get(url, headers=headers, trust_env=False, timeout=30)
 
 
 def test_files_of_many_parts_are_read_and_deleted(storage: ArrowStorage) -> None:
@@ -126,8 +126,8 @@ def test_link_is_for_nothing_else(link: str) -> None:
     assert fetched(link.partition("?")[0]).status_code == 403
     assert fetched(link.replace("part%201", "part%202")).status_code == 403
     assert fetched(link.replace("X-Amz-Expires=60", "X-Amz-Expires=61")).status_code == 403
-    assert httpx.put(link, content=b"x", trust_env=False).status_code == 403
-    assert httpx.delete(link, trust_env=False).status_code == 403
+    assert httpx2.put(link, content=b"x", trust_env=False).status_code == 403
+    assert httpx2.delete(link, trust_env=False).status_code == 403
     place = urlsplit(link)
     assert fetched(f"{place.scheme}://{place.netloc}/headwater?{place.query}").status_code == 403
 
@@ -143,7 +143,7 @@ def test_link_to_upload_takes_the_announced_bytes_and_no_others(storage: ArrowSt
     url, headers = links(60).upload(path, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
     def sent(body: bytes, **changed: str) -> int:
-        return httpx.put(
+        return httpx2.put(
             url, content=body, headers=headers | changed, trust_env=False, timeout=30
         ).status_code
 
@@ -164,7 +164,7 @@ def test_link_to_upload_takes_the_announced_bytes_and_no_others(storage: ArrowSt
     verify(upload, storage.open(path))
     with pytest.raises(CorruptFile, match="checksum"):
         verify(msgspec.structs.replace(upload, checksum="0" * 64), storage.open(path))
-    assert httpx.get(url, trust_env=False).status_code == 403
+    assert httpx2.get(url, trust_env=False).status_code == 403
 
 
 def test_parts_that_no_process_completes_are_removed(storage: ArrowStorage) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 
 from tests.cluster.conftest import ROOT, Cluster
 from tests.docs.examples import check_answer, run
@@ -42,7 +42,7 @@ def test_both_workers_have_executors_and_both_spark_workers_run_them(cluster: Cl
     assert cluster.checks()["spark"]["ok"]
 
 
-def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(client: httpx.Client) -> None:
+def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(client: httpx2.Client) -> None:
     definition = {
         "name": "payments",
         "schema": {"fields": FIELDS},
@@ -75,7 +75,7 @@ def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(cl
 
 
 def test_bytes_of_inputs_and_results_go_between_the_client_and_the_storage(
-    cluster: Cluster, client: httpx.Client
+    cluster: Cluster, client: httpx2.Client
 ) -> None:
     storage = f"{cluster.containers['storage-1'].address}:9000"
     definition = {"name": "shipments", "schema": {"fields": FIELDS}, "record_key": ["id"]}
@@ -91,7 +91,7 @@ def test_bytes_of_inputs_and_results_go_between_the_client_and_the_storage(
     write, wait = {"operation": "upsert", "source": source}, {"Prefer": "wait=60"}
     early = client.post("/datasets/shipments/writes", json=write)
     assert early.json()["type"] == "/problems/upload-incomplete", early.text
-    sent = httpx.put(link["url"], content=content, headers=link["headers"], timeout=60, trust_env=False)
+    sent = httpx2.put(link["url"], content=content, headers=link["headers"], timeout=60, trust_env=False)
     assert sent.status_code == 200, sent.text
     written = client.post("/datasets/shipments/writes", json=write, headers=wait)
     assert written.json()["state"] == "succeeded", written.text
@@ -106,7 +106,7 @@ def test_bytes_of_inputs_and_results_go_between_the_client_and_the_storage(
         there = client.get(f"{path}/files/{file['name']}", headers={"Prefer": "redirect"})
         assert there.status_code == 307, there.text
         assert urlsplit(there.headers["location"]).netloc == storage
-        fetched = httpx.get(there.headers["location"], timeout=60, trust_env=False)
+        fetched = httpx2.get(there.headers["location"], timeout=60, trust_env=False)
         assert fetched.status_code == 200
         lines |= set(fetched.text.splitlines()[1:])
     assert lines == {f"{number},{number % 10}" for number in range(300_000)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.deployment import Deployment
@@ -31,13 +31,13 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def client(deployment: Deployment) -> Iterator[httpx.Client]:
+def client(deployment: Deployment) -> Iterator[httpx2.Client]:
     with deployment.client() as client:
         yield client
 
 
 @pytest.fixture
-def new_table(deployment: Deployment, client: httpx.Client) -> Callable[..., Table]:
+def new_table(deployment: Deployment, client: httpx2.Client) -> Callable[..., Table]:
     """Registers datasets of columns id and note with key id, by default."""
 
     def register(**settings: Any) -> Table:
@@ -69,7 +69,7 @@ def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, 
         assert answer.status_code == 201, answer.text
         key = answer.json()["api_key"]
     client = stack.enter_context(
-        httpx.Client(
+        httpx2.Client(
             base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
         )
     )

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.deployment import Deployment
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.stack
 
 @share(3)
 def test_scheduled_runs_contain_every_change_once(
-    deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
+    deployment: Deployment, new_table: Callable[..., Table], client: httpx2.Client
 ) -> None:
     table = new_table()
     stop = threading.Event()
@@ -59,7 +59,7 @@ def test_scheduled_runs_contain_every_change_once(
     assert exported == b"".join(written(client, run) for run in reversed(done(client, export)))
 
 
-def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], client: httpx.Client) -> None:
+def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], client: httpx2.Client) -> None:
     table = new_table()
     table.write("upsert", [{"id": number, "note": "old"} for number in range(5_000)])
     since = len(table.changes())
@@ -77,7 +77,7 @@ def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], cli
 
 
 def test_run_with_a_killed_worker_is_published_once(
-    deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
+    deployment: Deployment, new_table: Callable[..., Table], client: httpx2.Client
 ) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()
@@ -106,18 +106,18 @@ def test_run_with_a_killed_worker_is_published_once(
     assert len(written(client, run).splitlines()) == 101
 
 
-def state(client: httpx.Client, export: str) -> dict[str, Any]:
+def state(client: httpx2.Client, export: str) -> dict[str, Any]:
     return client.get(export).json()
 
 
-def done(client: httpx.Client, export: str) -> list[dict[str, Any]]:
+def done(client: httpx2.Client, export: str) -> list[dict[str, Any]]:
     """The runs that have succeeded, the last one first."""
     runs = client.get(f"{export}/runs").json()["items"]
     assert all(run["error"] is None for run in runs), runs
     return [run for run in runs if run["state"] == "succeeded"]
 
 
-def written(client: httpx.Client, run: dict[str, Any]) -> bytes:
+def written(client: httpx2.Client, run: dict[str, Any]) -> bytes:
     """The files of a run, joined."""
     manifest = client.get(run["links"]["self"]).json()
     found = [client.get(file["links"]["self"]) for file in manifest["files"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pyspark.java_gateway import launch_gateway
 
@@ -104,7 +104,7 @@ def test_batches_are_tagged_partitions_end_and_the_metastore_has_the_rows(
         until(lambda: ("reopened", f"day={TUESDAY}", None) in events(visits), "the reopened partition")
 
 
-def read_once(reporting: Deployment, client: httpx.Client) -> None:
+def read_once(reporting: Deployment, client: httpx2.Client) -> None:
     """Has a source of mode once read three files, one in each round."""
     folder = reporting.incoming / "visits"
     put(folder, "1.ndjson", rows(MONDAY, 1, 2))

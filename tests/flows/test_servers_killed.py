@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.deployment import Deployment
@@ -69,7 +69,7 @@ def test_write_accepted_by_a_killed_api_is_replayed_by_its_key(deployment: Deplo
                 Table(deployment=deployment, client=client, id=table.id, key=table.key).send(
                     "insert", rows, headers
                 )
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             broken.append(error)
 
     thread = threading.Thread(target=send)

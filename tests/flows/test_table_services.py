@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx
+import httpx2
 
 from tests.support.table import Table
 from tests.support.waiting import until
@@ -12,7 +12,7 @@ from tests.support.waiting import until
 POLICY = {"logs": 4, "log_ratio": None, "deleted_ratio": None, "small_files": None}
 
 
-def test_logs_are_compacted_automatically(client: httpx.Client, new_table: Callable[..., Table]) -> None:
+def test_logs_are_compacted_automatically(client: httpx2.Client, new_table: Callable[..., Table]) -> None:
     table = new_table(
         bucket={"count": 1},
         table_type="merge_on_read",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope, TenantChange, TenantState, new_api_key
@@ -125,7 +125,7 @@ class World:
                 "delivery": new_id(),
             }
 
-    def send(self, name: str, headers: dict[str, str], values: dict[str, str]) -> httpx.Response:
+    def send(self, name: str, headers: dict[str, str], values: dict[str, str]) -> httpx2.Response:
         """A valid request for the operation, with these values in its path."""
         method, path, operation = OPERATIONS[name]
         sent = {"If-Match": '"1"'} if method in ("PATCH", "PUT") else {}
@@ -152,7 +152,7 @@ class World:
             answer.close()
         return answer
 
-    client: httpx.Client
+    client: httpx2.Client
 
 
 VIEW = "SELECT id, note FROM orders"
@@ -174,7 +174,7 @@ def _example(examples: dict[str, Any]) -> Any:
 @pytest.fixture(scope="module")
 def world(service: Service) -> Iterator[World]:
     world = World(service)
-    with httpx.Client(trust_env=False, timeout=30) as world.client:
+    with httpx2.Client(trust_env=False, timeout=30) as world.client:
         yield world
 
 
@@ -182,7 +182,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def body_of(answer: httpx.Response, values: dict[str, str]) -> Any:
+def body_of(answer: httpx2.Response, values: dict[str, str]) -> Any:
     """The problem without the path and the ids of the request."""
     if not answer.content:
         return None
@@ -279,7 +279,7 @@ def suspended(service: Service) -> Iterator[World]:
     """A suspended tenant with one of each resource."""
     world = World(service)
     service.tenants.change(world.tenant, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
-    with httpx.Client(trust_env=False, timeout=30) as world.client:
+    with httpx2.Client(trust_env=False, timeout=30) as world.client:
         # The process hears of the change within milliseconds.
         assert any(
             is_suspended(world.send("delete_dataset", bearer(world.key), missing(world))) for _ in range(500)
@@ -287,7 +287,7 @@ def suspended(service: Service) -> Iterator[World]:
         yield world
 
 
-def is_suspended(answer: httpx.Response) -> bool:
+def is_suspended(answer: httpx2.Response) -> bool:
     return answer.status_code == 403 and answer.json()["type"] == "/problems/tenant-suspended"
 
 
@@ -368,7 +368,7 @@ def test_datasets_named_in_a_body_have_to_be_granted(world: World) -> None:
     def writes(*names: str) -> dict[str, Any]:
         return {"writes": [{"dataset": name, **rows} for name in names]}
 
-    def post(key: str, path: str, body: dict[str, Any]) -> httpx.Response:
+    def post(key: str, path: str, body: dict[str, Any]) -> httpx2.Response:
         return world.client.post(world.service.url + path, json=body, headers=bearer(key))
 
     hook = {"url": "http://127.0.0.1:9/"}

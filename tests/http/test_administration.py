@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.errors import AdministrationUnavailable
@@ -22,19 +22,19 @@ PRINCIPAL = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset())
 
 
 @pytest.fixture
-def operator(new_client: Callable[..., httpx.Client]) -> httpx.Client:
+def operator(new_client: Callable[..., httpx2.Client]) -> httpx2.Client:
     """A client of an operator, whose key has no other scope."""
     return new_client(("operate",))
 
 
 @pytest.fixture
 def new_tenant(
-    operator: httpx.Client, service: Service
-) -> Iterator[Callable[[], tuple[dict[str, Any], httpx.Client]]]:
+    operator: httpx2.Client, service: Service
+) -> Iterator[Callable[[], tuple[dict[str, Any], httpx2.Client]]]:
     """Makes tenants, each with a client of its first key."""
-    clients: list[httpx.Client] = []
+    clients: list[httpx2.Client] = []
 
-    def make() -> tuple[dict[str, Any], httpx.Client]:
+    def make() -> tuple[dict[str, Any], httpx2.Client]:
         answer = operator.post("/tenants", json={"name": f"t-{new_id()[-12:]}-x"})
         assert answer.status_code == 201, answer.text
         assert answer.headers["cache-control"] == "no-store"
@@ -110,7 +110,7 @@ def test_suspended_tenant_reads_and_does_not_write(operator, new_tenant):
     _until(lambda: client.post(f"{orders}/writes", json=upsert({"id": 1})).status_code == 202)
 
 
-def _until_refused(client: httpx.Client, orders: str) -> None:
+def _until_refused(client: httpx2.Client, orders: str) -> None:
     _until(lambda: client.post(f"{orders}/writes", json=upsert({"id": 1})).status_code == 403)
 
 

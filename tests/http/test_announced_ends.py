@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.http.waiting import shared_polls
@@ -43,7 +43,7 @@ def seldom(
 
 
 @pytest.fixture
-def client(seldom: Service) -> Iterator[httpx.Client]:
+def client(seldom: Service) -> Iterator[httpx2.Client]:
     with seldom.client(seldom.new_key(f"seldom-{new_id()[-12:]}-x")) as client:
         yield client
 
@@ -52,9 +52,9 @@ class Waiting:
     """A request in a thread that waits, and has been polled."""
 
     def __init__(
-        self, service: Service, client: httpx.Client, path: str, method: str = "GET", **request: Any
+        self, service: Service, client: httpx2.Client, path: str, method: str = "GET", **request: Any
     ) -> None:
-        self.found: list[httpx.Response] = []
+        self.found: list[httpx2.Response] = []
         credential = client.headers["authorization"].split()[1]
 
         def run() -> None:
@@ -73,7 +73,7 @@ class Waiting:
 
         until(polled, "the request to be polled")
 
-    def response(self) -> httpx.Response:
+    def response(self) -> httpx2.Response:
         """What it returns soon."""
         self._thread.join(SOON)
         assert self.found, "the request still waits"
@@ -82,7 +82,7 @@ class Waiting:
 
 @pytest.mark.parametrize(("operation", "status"), [("upsert", 200), ("insert", 422)])
 def test_write_that_succeeds_or_fails_is_announced(
-    seldom: Service, client: httpx.Client, operation: str, status: int
+    seldom: Service, client: httpx2.Client, operation: str, status: int
 ) -> None:
     rows = {"id": 1, "note": "a"}
     orders = client.post("/datasets", json=ORDERS).headers["location"]
@@ -94,22 +94,22 @@ def test_write_that_succeeds_or_fails_is_announced(
         assert waiting.response().status_code == status
 
 
-def _written(client: httpx.Client) -> tuple[str, str]:
+def _written(client: httpx2.Client) -> tuple[str, str]:
     job = client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"})).json()["id"]
     return f"/jobs/{job}", f"POST /jobs/{job}/cancel"
 
 
-def _of_dataset(_: httpx.Client) -> tuple[str, str]:
+def _of_dataset(_: httpx2.Client) -> tuple[str, str]:
     return "/datasets/orders/changes", "DELETE /datasets/orders"
 
 
-def _of_view(client: httpx.Client) -> tuple[str, str]:
+def _of_view(client: httpx2.Client) -> tuple[str, str]:
     made = client.post("/views", json={"name": "notes", "sql": "SELECT id, note FROM orders"})
     assert made.is_success, made.text
     return "/datasets/notes/changes", "DELETE /views/notes"
 
 
-def _exported(client: httpx.Client) -> tuple[str, str]:
+def _exported(client: httpx2.Client) -> tuple[str, str]:
     made = client.post("/datasets/orders/exports", json=ONCE)
     run = client.post(f"/exports/{made.json()['id']}/runs")
     assert run.is_success, run.text
@@ -118,7 +118,7 @@ def _exported(client: httpx.Client) -> tuple[str, str]:
 
 @pytest.mark.parametrize("act", [_written, _of_dataset, _of_view, _exported])
 def test_what_a_request_ends_is_announced(
-    seldom: Service, client: httpx.Client, act: Callable[[httpx.Client], tuple[str, str]]
+    seldom: Service, client: httpx2.Client, act: Callable[[httpx2.Client], tuple[str, str]]
 ) -> None:
     client.post("/datasets", json=ORDERS)
     path, end = act(client)
@@ -134,7 +134,7 @@ def test_what_a_request_ends_is_announced(
         problem(waiting.response(), 404, "not-found")
 
 
-def test_source_that_ends_has_its_round_announced(seldom: Service, client: httpx.Client) -> None:
+def test_source_that_ends_has_its_round_announced(seldom: Service, client: httpx2.Client) -> None:
     client.post("/datasets", json=ORDERS)
     folder = seldom.settings.data_dir / "incoming"
     folder.mkdir(exist_ok=True)

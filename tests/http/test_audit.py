@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import text
 
@@ -59,11 +59,11 @@ def tenant(service: Service) -> Tenant:
 
 
 @pytest.fixture
-def operator(new_client: Callable[..., httpx.Client]) -> httpx.Client:
+def operator(new_client: Callable[..., httpx2.Client]) -> httpx2.Client:
     return new_client(("operate",))
 
 
-def test_administrative_request_is_one_entry_with_what_it_changed(tenant: Tenant, operator: httpx.Client):
+def test_administrative_request_is_one_entry_with_what_it_changed(tenant: Tenant, operator: httpx2.Client):
     created = tenant.client.post("/keys", json={"name": "loader", "scopes": ["write"]})
     dataset = tenant.client.post("/datasets", json=ORDERS).json()
     compaction = tenant.client.post(f"/datasets/{dataset['id']}/compactions")
@@ -128,7 +128,7 @@ def test_denials_are_counted_in_a_bounded_number_of_entries(tenant: Tenant, serv
     assert (revoked["count"], revoked["key_id"], revoked["address"]) == (3, gone.key_id, "127.0.0.1")
 
 
-def test_unknown_credentials_are_counted_for_operators(service: Service, operator: httpx.Client):
+def test_unknown_credentials_are_counted_for_operators(service: Service, operator: httpx2.Client):
     def unknown() -> list[dict[str, Any]]:
         service.api.counts.flush(everything=True)
         wanted = {"operation": "list_webhooks", "outcome": "denied"}
@@ -149,7 +149,7 @@ def test_unknown_credentials_are_counted_for_operators(service: Service, operato
 
 
 def test_tenant_reads_its_own_entries_and_an_operator_those_of_all(
-    tenant: Tenant, service: Service, operator: httpx.Client
+    tenant: Tenant, service: Service, operator: httpx2.Client
 ):
     other = Tenant(service)
     for each in (tenant, other):
@@ -227,7 +227,7 @@ def test_message_is_sent_only_after_its_entry_is_stored(
     assert len(tenant.entries(operation="try_webhook", outcome="allowed")) == 1
 
 
-def test_audit_contains_no_secret(tenant: Tenant, service: Service, operator: httpx.Client):
+def test_audit_contains_no_secret(tenant: Tenant, service: Service, operator: httpx2.Client):
     marker = f"secret{new_id()[-12:]}"
     tenant.client.post("/datasets", json=ORDERS)
     hook = {"dataset": "orders", "url": f"http://127.0.0.1:9/{marker}?token={marker}"}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import text, update
 
@@ -32,10 +32,10 @@ AT_ONCE = 8.0
 class Open:
     """A request in a thread: what has arrived of its response."""
 
-    def __init__(self, client: httpx.Client, method: str, path: str, **request: Any) -> None:
+    def __init__(self, client: httpx2.Client, method: str, path: str, **request: Any) -> None:
         self.status = 0
         self.text = ""
-        self.headers = httpx.Headers()
+        self.headers = httpx2.Headers()
         self._request = client.build_request(method, path, **request)
         self._client = client
         self._thread = threading.Thread(target=self._read, name=path)
@@ -43,7 +43,7 @@ class Open:
 
     def _read(self) -> None:
         # Its client is closed under it where a test has failed.
-        with suppress(httpx.TransportError):
+        with suppress(httpx2.TransportError):
             answer = self._client.send(self._request, stream=True)
             self.status, self.headers = answer.status_code, answer.headers
             for part in answer.iter_text():
@@ -87,7 +87,7 @@ class Tenant:
     def key(self, scopes: Any = READ, **more: Any) -> MadeKey:
         return self._service.tenants.make_key(self.id, scopes, **more)
 
-    def client(self, key: MadeKey) -> httpx.Client:
+    def client(self, key: MadeKey) -> httpx2.Client:
         return self._stack.enter_context(self._service.client(key.api_key))
 
     def opened(self, key: MadeKey) -> list[Open]:
@@ -234,7 +234,7 @@ def test_open_requests_end_when_their_dataset_is_renamed_to_what_their_key_reach
 
 
 def test_suspension_and_quotas_end_nothing_and_the_deletion_of_the_tenant_everything(
-    service: Service, tenant: Callable[[], Tenant], new_client: Callable[..., httpx.Client]
+    service: Service, tenant: Callable[[], Tenant], new_client: Callable[..., httpx2.Client]
 ) -> None:
     one = tenant()
     kept, key = one.opened(one.key()), one.key()

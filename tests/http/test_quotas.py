@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.features.retention.compose import sample_usage
@@ -28,16 +28,16 @@ TODAY = datetime.now(UTC).date().isoformat()
 
 
 @pytest.fixture
-def operator(new_client: Callable[..., httpx.Client]) -> httpx.Client:
+def operator(new_client: Callable[..., httpx2.Client]) -> httpx2.Client:
     return new_client(("operate",))
 
 
 @pytest.fixture
-def limited(operator: httpx.Client, service: Service) -> Iterator[Callable[..., tuple[str, httpx.Client]]]:
+def limited(operator: httpx2.Client, service: Service) -> Iterator[Callable[..., tuple[str, httpx2.Client]]]:
     """Makes tenants with quotas: the path of each and a client of its first key."""
-    clients: list[httpx.Client] = []
+    clients: list[httpx2.Client] = []
 
-    def make(**quotas: Any) -> tuple[str, httpx.Client]:
+    def make(**quotas: Any) -> tuple[str, httpx2.Client]:
         answer = operator.post("/tenants", json={"name": f"q-{new_id()[-12:]}-x", "quotas": quotas})
         assert answer.status_code == 201, answer.text
         assert answer.json()["quotas"] == quotas
@@ -113,7 +113,7 @@ def test_ended_exports_resume_within_the_quota(limited, service):
     assert client.post(f"{other}/runs").status_code == 202
 
 
-def _ended_export(client: httpx.Client, service: Service) -> str:
+def _ended_export(client: httpx2.Client, service: Service) -> str:
     made = client.post("/datasets/orders/exports", json=ONCE)
     service.work()
     path: str = made.headers["location"]

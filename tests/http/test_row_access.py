@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
@@ -144,23 +144,23 @@ def part(service: Service) -> Iterator[Part]:
     with receiving() as receiver:
         part = Part(service, receiver)
         receiver.messages.clear()
-        with httpx.Client(trust_env=False, timeout=30) as part.client:
+        with httpx2.Client(trust_env=False, timeout=30) as part.client:
             yield part
 
 
 @pytest.fixture
-def reader(part: Part) -> Iterator[httpx.Client]:
+def reader(part: Part) -> Iterator[httpx2.Client]:
     with part.service.client(part.reader) as client:
         yield client
 
 
 @pytest.fixture
-def whole(part: Part) -> Iterator[httpx.Client]:
+def whole(part: Part) -> Iterator[httpx2.Client]:
     with part.service.client(part.key) as client:
         yield client
 
 
-def unmarked(answer: httpx.Response) -> httpx.Response:
+def unmarked(answer: httpx2.Response) -> httpx2.Response:
     """The response, in which nothing is hidden: neither in plain text nor within a token."""
     sent = answer.content + repr(answer.headers).encode()
     assert MARKER.encode() not in sent, (answer.request.url, answer.content)
@@ -171,7 +171,7 @@ def unmarked(answer: httpx.Response) -> httpx.Response:
     return answer
 
 
-def ended(client: httpx.Client, service: Service, answer: httpx.Response) -> Row:
+def ended(client: httpx2.Client, service: Service, answer: httpx2.Response) -> Row:
     assert answer.status_code in (200, 202), answer.text
     service.work()
     job: Row = unmarked(client.get(f"/jobs/{answer.json()['id']}")).json()
@@ -210,7 +210,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("dataset", ["people", "people_view"])
 def test_rows_are_the_visible_ones_at_every_version_and_in_every_form(
-    part: Part, reader: httpx.Client, dataset: str
+    part: Part, reader: httpx2.Client, dataset: str
 ) -> None:
     path = f"/datasets/{dataset}"
     found = reader.get(f"{path}/rows").json()
@@ -229,7 +229,7 @@ def test_rows_are_the_visible_ones_at_every_version_and_in_every_form(
 
 
 @pytest.mark.parametrize("dataset", ["people", "people_view"])
-def test_keys_find_visible_rows_only(reader: httpx.Client, dataset: str) -> None:
+def test_keys_find_visible_rows_only(reader: httpx2.Client, dataset: str) -> None:
     path = f"/datasets/{dataset}/rows"
     keys = [{"region": "eu", "id": number} for number in ("4", "3", "1")]
     items = unmarked(reader.post(f"{path}/lookup", json={"keys": keys})).json()["items"]
@@ -245,14 +245,14 @@ def test_keys_find_visible_rows_only(reader: httpx.Client, dataset: str) -> None
         ]
 
 
-def test_feed_that_starts_with_the_table_has_the_visible_rows(reader: httpx.Client) -> None:
+def test_feed_that_starts_with_the_table_has_the_visible_rows(reader: httpx2.Client) -> None:
     found = unmarked(reader.get("/datasets/people/changes", params={"since": "snapshot"})).json()
     assert sorted((each["row"] for each in found["changes"]), key=lambda each: each["id"]) == VISIBLE
     page = unmarked(reader.get("/datasets/people/changes", params={"since": "snapshot", "limit": 1}))
     assert page.json()["next_since"].startswith("snapshot:")
 
 
-def test_changes_are_those_of_the_visible_rows(reader: httpx.Client) -> None:
+def test_changes_are_those_of_the_visible_rows(reader: httpx2.Client) -> None:
     page = unmarked(reader.get("/datasets/people/changes")).json()
     changes = [(each["op"], each["row"]["id"], each["row"]["note"]) for each in page["changes"]]
     assert sorted(changes) == sorted(CHANGES)
@@ -269,7 +269,7 @@ def test_changes_are_those_of_the_visible_rows(reader: httpx.Client) -> None:
     ("query", "column"),
     [({"where": f"email = '{MARKER}'"}, "email"), ({"where": "level = 1 OR email LIKE 'a%'"}, "email")],
 )
-def test_masked_column_is_no_oracle(reader: httpx.Client, query: Row, column: str) -> None:
+def test_masked_column_is_no_oracle(reader: httpx2.Client, query: Row, column: str) -> None:
     for path in ("rows", "changes", "changes/events"):
         members = problem(reader.get(f"/datasets/people/{path}", params=query), 403, "masked-column")
         assert members["column"] == column
@@ -284,7 +284,7 @@ def test_masked_column_is_no_oracle(reader: httpx.Client, query: Row, column: st
 
 @pytest.mark.parametrize("format_", ["ndjson", "csv", "parquet", "arrow"])
 def test_export_has_the_visible_part(
-    part: Part, reader: httpx.Client, whole: httpx.Client, format_: str
+    part: Part, reader: httpx2.Client, whole: httpx2.Client, format_: str
 ) -> None:
     for query in ("changes", "incremental"):
         made = reader.post("/datasets/people/exports", json={"query": query, "format": format_})
@@ -307,7 +307,7 @@ def test_export_has_the_visible_part(
     assert kinds <= {"export", "read"}
 
 
-def test_results_made_with_less_restriction_are_hidden(part: Part, reader: httpx.Client) -> None:
+def test_results_made_with_less_restriction_are_hidden(part: Part, reader: httpx2.Client) -> None:
     for job in (part.unrestricted_read, part.values["job"]):
         for path in (
             f"/jobs/{job}",
@@ -331,7 +331,7 @@ def test_results_made_with_less_restriction_are_hidden(part: Part, reader: httpx
 
 
 def test_webhooks_and_schedules_keep_the_restriction_of_their_key(
-    part: Part, whole: httpx.Client, service: Service
+    part: Part, whole: httpx2.Client, service: Service
 ) -> None:
     part.receiver.messages.clear()
     tenants = service.tenants
@@ -391,7 +391,7 @@ def test_view_needs_unrestricted_read_of_its_inputs(part: Part) -> None:
 def test_keys_with_restricted_grants_only_read(part: Part, service: Service) -> None:
     with service.client(part.key) as client:
 
-        def make(of_key: list[str], **grant: Any) -> httpx.Response:
+        def make(of_key: list[str], **grant: Any) -> httpx2.Response:
             return client.post(
                 "/keys", json={"name": "k", "scopes": of_key, "grants": [{"datasets": "p*", **grant}]}
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 
 from app.features.retention.compose import end_tenants
 from app.infra.db.columns import metadata
@@ -20,7 +20,7 @@ from tests.support.waiting import until
 VIEW = "SELECT id, count(*) AS n FROM orders GROUP BY id"
 
 
-def furnish(client: httpx.Client, service: Service) -> None:
+def furnish(client: httpx2.Client, service: Service) -> None:
     """Makes one of everything, and leaves a job that waits."""
 
     def sent(method: str, path: str, **request: Any) -> Any:
@@ -49,7 +49,7 @@ def furnish(client: httpx.Client, service: Service) -> None:
     sent("POST", f"{orders}/writes", json=upsert({"id": 4}))
 
 
-def test_tenant_is_deleted_while_it_writes(service: Service, new_client: Callable[..., httpx.Client]):
+def test_tenant_is_deleted_while_it_writes(service: Service, new_client: Callable[..., httpx2.Client]):
     operator = new_client(("operate",))
     tenants = []
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_tenant_is_deleted_while_it_writes(service: Service, new_client: Callabl
     assert its_client.get("/webhooks").json()["items"]
 
 
-def test_own_tenant_of_an_operator_cannot_be_deleted(new_client: Callable[..., httpx.Client]):
+def test_own_tenant_of_an_operator_cannot_be_deleted(new_client: Callable[..., httpx2.Client]):
     operator = new_client(("operate",))
     name = operator.get("/me").json()["tenant"]["name"]
     answer = operator.delete(f"/tenants/{name}", params={"confirm": name})

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import TenantChange, TenantState
@@ -60,7 +60,7 @@ def world(serving: tuple[Service, LocalIssuer, LocalIssuer]) -> World:
 
 
 @pytest.fixture
-def client(world: World) -> Iterator[Callable[[str], httpx.Client]]:
+def client(world: World) -> Iterator[Callable[[str], httpx2.Client]]:
     """Makes clients with a credential."""
     with ExitStack() as stack:
         yield lambda credential: stack.enter_context(world.service.client(credential))
@@ -74,7 +74,7 @@ def until(done: Callable[[], bool]) -> None:
 
 
 def test_token_writes_and_the_timeline_shows_its_subject(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     ada = client(world.token(sub="ada@acme.example"))
     identity = ada.get("/me").json()
@@ -101,7 +101,7 @@ def test_token_writes_and_the_timeline_shows_its_subject(
 
 
 def test_scopes_and_grants_of_a_token_are_enforced(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     reader, admin = client(world.token(scope="read profile")), client(world.token())
     assert admin.post("/datasets", json=ORDERS).status_code == 201
@@ -116,7 +116,7 @@ def test_scopes_and_grants_of_a_token_are_enforced(
 
 
 def test_token_reaches_only_the_tenant_that_it_states(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     assert client(world.token()).post("/datasets", json=ORDERS).status_code == 201
     other = f"other-{new_id()[-12:]}-x"
@@ -133,7 +133,7 @@ def test_token_reaches_only_the_tenant_that_it_states(
     ids=str,
 )
 def test_refused_token_gets_the_check_and_a_challenge(
-    world: World, client: Callable[[str], httpx.Client], claims: dict[str, Any], reason: str
+    world: World, client: Callable[[str], httpx2.Client], claims: dict[str, Any], reason: str
 ) -> None:
     refused = client(world.token(**claims)).get("/me")
     assert problem(refused, 401, "unauthorized")["reason"] == reason
@@ -142,14 +142,14 @@ def test_refused_token_gets_the_check_and_a_challenge(
 
 
 def test_oversized_and_malformed_credentials_are_refused(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     for credential in ("a.b.c", "..", "x" * 100, "a.b.c.d.e", world.token(padding="x" * 8_192)):
         problem(client(credential).get("/me"), 401, "unauthorized")
 
 
 def test_token_expires_and_its_tenant_is_suspended_at_once(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     token = client(world.token())
     orders = token.post("/datasets", json=ORDERS).headers["location"]
@@ -168,7 +168,7 @@ def test_token_expires_and_its_tenant_is_suspended_at_once(
 
 
 def test_stream_of_a_token_ends_when_the_token_expires(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     orders = client(world.token()).post("/datasets", json=ORDERS).headers["location"]
     # The leeway is 30 seconds.
@@ -182,7 +182,7 @@ def test_stream_of_a_token_ends_when_the_token_expires(
 
 
 def test_issuer_that_does_not_answer_delays_no_other_credential(
-    world: World, client: Callable[[str], httpx.Client]
+    world: World, client: Callable[[str], httpx2.Client]
 ) -> None:
     key = world.service.tenants.make_key(world.tenant_id, ["read"]).api_key
     any_client = client(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 
 from app.access.tenants.values import new_api_key
 from app.http.credential_cache import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX
@@ -17,13 +17,13 @@ from tests.support.waiting import until
 
 
 def test_known_key_is_served_while_keys_that_do_not_exist_wait_for_the_database(
-    service: Service, postgres: TestServer, new_client: Callable[..., httpx.Client]
+    service: Service, postgres: TestServer, new_client: Callable[..., httpx2.Client]
 ) -> None:
     client = new_client()
     assert client.post("/datasets", json=ORDERS).status_code == 201
     with service.client("") as anyone, ThreadPoolExecutor(2 * THREADS_MAX) as pool:
 
-        def send(address: str) -> httpx.Response:
+        def send(address: str) -> httpx2.Response:
             # Loopback is a trusted proxy.
             headers = {"Authorization": f"Bearer {new_api_key()}", "X-Forwarded-For": address}
             return anyone.get("/datasets", headers=headers)

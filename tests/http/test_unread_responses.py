@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.errors import RateLimited
@@ -189,7 +189,7 @@ def new_orders() -> Callable[[Service, str], tuple[str, str]]:
         lines = "".join(f'{{"id": {number}, "note": "{number:0160}"}}\n' for number in range(ROWS))
         with service.client(key) as client:
             orders: str = client.post("/datasets", json=ORDERS).headers["location"]
-            sent: httpx.Response = client.post(
+            sent: httpx2.Response = client.post(
                 f"{orders}/writes?operation=upsert", content=lines, headers={"Content-Type": NDJSON}
             )
             assert sent.status_code == 202, sent.text

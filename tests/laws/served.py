@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-import httpx
+import httpx2
 
 from tests.laws.bodies import FORMATS, body, records
 from tests.laws.checks import Change
@@ -30,7 +30,7 @@ class ServedDatasets:
     """Makes datasets of one tenant. `dice` chooses the ways in."""
 
     service: Service
-    client: httpx.Client
+    client: httpx2.Client
     dice: random.Random
 
     def __call__(self, registration: Json) -> ServedDataset:
@@ -52,7 +52,7 @@ class ServedDataset:
         return f"/datasets/{self.name}"
 
     @property
-    def client(self) -> httpx.Client:
+    def client(self) -> httpx2.Client:
         return self.datasets.client
 
     @property
@@ -219,10 +219,10 @@ class ServedDataset:
         assert (found["state"], found["last_error"]) == ("finished", None), found
         self.client.delete(path)
 
-    def _accepted(self, answer: httpx.Response) -> str:
+    def _accepted(self, answer: httpx2.Response) -> str:
         return str(_json(answer, 202)["id"])
 
-    def _run(self, answer: httpx.Response) -> None:
+    def _run(self, answer: httpx2.Response) -> None:
         job = self._accepted(answer)
         self.datasets.service.work()
         found = self._job(job)
@@ -255,11 +255,11 @@ def _parameters(options: Json) -> Json:
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.items()}
 
 
-def _answered(answer: httpx.Response, status: int = 200) -> httpx.Response:
+def _answered(answer: httpx2.Response, status: int = 200) -> httpx2.Response:
     assert answer.status_code == status, answer.text
     return answer
 
 
-def _json(answer: httpx.Response, status: int = 200) -> Json:
+def _json(answer: httpx2.Response, status: int = 200) -> Json:
     found: Json = _answered(answer, status).json()
     return found

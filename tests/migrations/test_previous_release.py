@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.bootstrap import revisions
@@ -82,7 +82,7 @@ def only(release: Path) -> dict[str, str]:
 
 
 @contextmanager
-def served(release: Path, settings: Settings, key: str) -> Iterator[httpx.Client]:
+def served(release: Path, settings: Settings, key: str) -> Iterator[httpx2.Client]:
     """The API of a release on these settings."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
@@ -97,7 +97,7 @@ def served(release: Path, settings: Settings, key: str) -> Iterator[httpx.Client
     process = subprocess.Popen([sys.executable, "-P", "-m", "app.main"], cwd=release, env=environment)
     headers = {"Authorization": f"Bearer {key}"}
     try:
-        with httpx.Client(
+        with httpx2.Client(
             base_url=f"http://{LOOPBACK}:{port}", headers=headers, timeout=30, trust_env=False
         ) as client:
             until(lambda: answers(client), "the API of the previous release", seconds_max=60)
@@ -107,10 +107,10 @@ def served(release: Path, settings: Settings, key: str) -> Iterator[httpx.Client
         process.wait(30)
 
 
-def answers(client: httpx.Client) -> bool:
+def answers(client: httpx2.Client) -> bool:
     try:
         return client.get("/health/live").status_code == 200
-    except httpx.TransportError:
+    except httpx2.TransportError:
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.features.writes.handlers.test_write_modes import KEYED, Written, row
@@ -17,7 +17,7 @@ from tests.support.service import Service
 class Tenant:
     """A dataset of a tenant, and a second key of the tenant with which another writer writes to it."""
 
-    def __init__(self, client: httpx.Client, service: Service) -> None:
+    def __init__(self, client: httpx2.Client, service: Service) -> None:
         self.table = Written(client, service, KEYED)
         made = client.post("/keys", json={"name": "rival", "scopes": ["read", "write"]})
         assert made.status_code == 201, made.text
@@ -25,12 +25,12 @@ class Tenant:
         self.rival = service.client(made.json()["api_key"])
         self._writes = count(1)
 
-    def send_as_rival(self) -> httpx.Response:
+    def send_as_rival(self) -> httpx2.Response:
         rows = [row("a", 1, f"rival {next(self._writes)}")]
         body = {"operation": "upsert", "source": {"kind": "rows", "rows": rows}}
         return self.rival.post(f"{self.table.path}/writes", json=body)
 
-    def error_of(self, accepted: httpx.Response) -> dict[str, Any]:
+    def error_of(self, accepted: httpx2.Response) -> dict[str, Any]:
         assert accepted.status_code == 202, accepted.text
         job: dict[str, Any] = self.table.client.get(accepted.headers["location"]).json()
         assert job["state"] == "failed", job

@@ -32,7 +32,7 @@ _SECONDS_MAX: Final = 120
 _LINES_SHOWN: Final = 25
 _IMPORTED_ONCE: Final = (
     "alembic.config",
-    "httpx",
+    "httpx2",
     "hypothesis",
     "litestar",
     "psycopg",

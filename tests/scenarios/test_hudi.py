@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import problem, upsert
@@ -26,7 +26,7 @@ MARKED = {**KEYED, "table_type": "merge_on_read"}
 class Table:
     """A dataset, whose jobs are done as soon as they are requested."""
 
-    def __init__(self, client: httpx.Client, service: Service, **settings: Any) -> None:
+    def __init__(self, client: httpx2.Client, service: Service, **settings: Any) -> None:
         answer = client.post("/datasets", json={"name": "t", "schema": {"fields": FIELDS}, **settings})
         assert answer.status_code == 201, answer.text
         self.client, self.service, self.path = client, service, answer.headers["location"]
@@ -61,7 +61,7 @@ def numbered(*numbers: int, text: str = "") -> list[dict[str, Any]]:
     return [{"id": number, "n": number, "text": text} for number in numbers]
 
 
-def test_publish_is_atomic_and_failed_writes_roll_back(client: httpx.Client, service: Service) -> None:
+def test_publish_is_atomic_and_failed_writes_roll_back(client: httpx2.Client, service: Service) -> None:
     table = Table(client, service, **KEYED)
     table.upsert(*numbered(1, 2))
     source = {"kind": "rows", "rows": numbered(2, 3)}
@@ -75,7 +75,7 @@ def test_publish_is_atomic_and_failed_writes_roll_back(client: httpx.Client, ser
 
 @pytest.mark.parametrize("settings", [KEYED, LOGS, MARKED], ids=["copy on write", "logs", "vectors"])
 def test_reader_is_isolated_from_writes_and_services(
-    client: httpx.Client, service: Service, settings: dict[str, Any]
+    client: httpx2.Client, service: Service, settings: dict[str, Any]
 ) -> None:
     table = Table(client, service, **settings)
     table.upsert(*numbered(*range(6)))
@@ -96,7 +96,7 @@ def test_reader_is_isolated_from_writes_and_services(
     assert page["version"] == 2
 
 
-def test_restore_returns_to_a_savepoint(client: httpx.Client, service: Service) -> None:
+def test_restore_returns_to_a_savepoint(client: httpx2.Client, service: Service) -> None:
     table = Table(client, service, **LOGS)
     table.upsert(*numbered(1, 2))
     table.run_job("savepoints", {"name": "good"})
@@ -115,7 +115,7 @@ def test_restore_returns_to_a_savepoint(client: httpx.Client, service: Service) 
 
 
 def test_small_files_receive_new_rows_and_files_end_at_their_size(
-    client: httpx.Client, service: Service
+    client: httpx2.Client, service: Service
 ) -> None:
     table = Table(client, service, **KEYED, target_bytes=65_536)
     table.upsert(*numbered(1))
@@ -132,7 +132,7 @@ def test_small_files_receive_new_rows_and_files_end_at_their_size(
     assert max(sizes) < 3 * 65_536
 
 
-def test_statistics_exclude_files_from_a_read(client: httpx.Client, service: Service) -> None:
+def test_statistics_exclude_files_from_a_read(client: httpx2.Client, service: Service) -> None:
     table = Table(client, service, target_bytes=65_536, services={"compaction": None})
     for number in range(3):
         rows = numbered(*range(100 * number, 100 * number + 100))
@@ -152,7 +152,7 @@ def test_statistics_exclude_files_from_a_read(client: httpx.Client, service: Ser
 
 
 def test_compaction_merges_logs_beside_a_writer(
-    client: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(client, service, **LOGS)
     for number in range(3):
@@ -177,7 +177,7 @@ def test_compaction_merges_logs_beside_a_writer(
 
 
 def test_incremental_query_returns_changes_and_refuses_invalid_bounds(
-    client: httpx.Client, service: Service
+    client: httpx2.Client, service: Service
 ) -> None:
     table = Table(client, service, **KEYED)
     path = f"{table.path}/reads"

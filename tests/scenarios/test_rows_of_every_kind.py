@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pyarrow.ipc as ipc
 import pytest
@@ -25,7 +25,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 class Http:
     """A dataset of one kind, and a plain model of its rows at every version."""
 
-    def __init__(self, client: httpx.Client, service: Service, kind: str) -> None:
+    def __init__(self, client: httpx2.Client, service: Service, kind: str) -> None:
         new = registration_of(kind)
         answer = client.post(
             "/datasets", content=msgspec.json.encode(new), headers={"Content-Type": "application/json"}
@@ -72,7 +72,7 @@ def row(number: int, day: str, n: int, note: str | None = None) -> Row:
 
 
 @pytest.fixture
-def table(client: httpx.Client, service: Service, kind: str) -> Http:
+def table(client: httpx2.Client, service: Service, kind: str) -> Http:
     """A table of three versions or four."""
     table = Http(client, service, kind)
     table.put(*(row(number, DAYS[number % 3], number) for number in range(9)))
@@ -173,6 +173,6 @@ def test_invalid_query_is_refused_with_its_pointer(
         assert members["errors"][0]["pointer"] == pointer
 
 
-def test_partitions_of_an_unpartitioned_dataset_are_refused(client: httpx.Client, orders: str) -> None:
+def test_partitions_of_an_unpartitioned_dataset_are_refused(client: httpx2.Client, orders: str) -> None:
     members = problem(client.get(f"{orders}/rows", params={"partitions": "*"}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/partitions"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
-import httpx
+import httpx2
 import pytest
 
 from app.kernel.commit.merge_bundle import MergeBundle
@@ -63,7 +63,7 @@ _seen: Counter[str] = Counter()
 class Life:
     """A table, and what its users know of it: its rows now, and at every version."""
 
-    client: httpx.Client
+    client: httpx2.Client
     service: Service
     chance: random.Random
     key: tuple[str, ...]
@@ -202,7 +202,7 @@ def _sorted(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def begin(service: Service, client: httpx.Client) -> Callable[[Row, int], Life]:
+def begin(service: Service, client: httpx2.Client) -> Callable[[Row, int], Life]:
     def make(kind: Row, seed: int) -> Life:
         definition = {"name": f"life_{next(_numbers)}", "schema": {"fields": _FIELDS}, **_BY_HAND, **kind}
         answer = client.post("/datasets", json=definition)

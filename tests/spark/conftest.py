@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -51,7 +51,7 @@ def api_key(service: Service) -> str:
 @pytest.fixture
 def headwater(service: Service, api_key: str) -> Iterator[Headwater]:
     """The client of that tenant."""
-    with Headwater(service.url, api_key, transport=httpx.HTTPTransport()) as client:
+    with Headwater(service.url, api_key, transport=httpx2.HTTPTransport()) as client:
         yield client
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 import psycopg
 
 from app.access.tenants.bootstrap import initialise
@@ -120,8 +120,8 @@ class Deployment:
                 database=database,
             )
 
-    def client(self) -> httpx.Client:
-        return httpx.Client(
+    def client(self) -> httpx2.Client:
+        return httpx2.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.api_key}"},
             timeout=90,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.support.service import Service
 from tests.support.view_computation import Query, Row
@@ -23,7 +23,7 @@ def counted(orders: list[Row]) -> list[Row]:
 
 
 def register_view(
-    client: httpx.Client, service: Service, name: str, sql: str, query: Query, **more: Any
+    client: httpx2.Client, service: Service, name: str, sql: str, query: Query, **more: Any
 ) -> Row:
     """Registers a view, with what computes its rows."""
     service.derivation.queries[name] = query
@@ -34,7 +34,7 @@ def register_view(
     return answer.json()
 
 
-def write_notes(client: httpx.Client, service: Service, orders: str, notes: dict[int, str | None]) -> None:
+def write_notes(client: httpx2.Client, service: Service, orders: str, notes: dict[int, str | None]) -> None:
     """Writes notes by id, None to delete, and has all that follows done."""
     rows = [{"id": key, "note": note} for key, note in notes.items() if note is not None]
     gone = [{"id": key} for key, note in notes.items() if note is None]
@@ -45,21 +45,21 @@ def write_notes(client: httpx.Client, service: Service, orders: str, notes: dict
             service.work()
 
 
-def shown(client: httpx.Client, view: Row) -> Row:
+def shown(client: httpx2.Client, view: Row) -> Row:
     return client.get(view["links"]["self"]).json()
 
 
-def rows(client: httpx.Client, view: Row) -> list[Row]:
+def rows(client: httpx2.Client, view: Row) -> list[Row]:
     found = client.get(view["links"]["rows"]).json()["rows"]
     return sorted(found, key=lambda row: [repr(value) for value in row.values()])
 
 
-def feed(client: httpx.Client, view: Row) -> list[tuple[str, Row]]:
+def feed(client: httpx2.Client, view: Row) -> list[tuple[str, Row]]:
     return [
         (change["op"], change["row"]) for change in client.get(view["links"]["changes"]).json()["changes"]
     ]
 
 
-def operations(client: httpx.Client, view: Row) -> list[str]:
+def operations(client: httpx2.Client, view: Row) -> list[str]:
     items = client.get(view["links"]["timeline"]).json()["items"]
     return [entry["operation"] for entry in reversed(items)]

@@ -6,7 +6,7 @@ import io
 import random
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
@@ -61,7 +61,7 @@ def row(random_: random.Random, region: str, number: int) -> Row:
     }
 
 
-def write(client: httpx.Client, service: Service, path: str, body: Row) -> None:
+def write(client: httpx2.Client, service: Service, path: str, body: Row) -> None:
     """A write, which must succeed."""
     answer = client.post(f"{path}/writes", json=body)
     assert answer.status_code == 202, answer.text
@@ -70,7 +70,7 @@ def write(client: httpx.Client, service: Service, path: str, body: Row) -> None:
     assert job["state"] == "succeeded", job
 
 
-def keyed_history(client: httpx.Client, service: Service, seed: int, *, writes: int = 6, **more: Any) -> str:
+def keyed_history(client: httpx2.Client, service: Service, seed: int, *, writes: int = 6, **more: Any) -> str:
     """The path of a dataset that was written to at random."""
     random_ = random.Random(seed)
     answer = client.post("/datasets", json={**KEYED, **more})
@@ -86,7 +86,7 @@ def keyed_history(client: httpx.Client, service: Service, seed: int, *, writes: 
     return path
 
 
-def exported(client: httpx.Client, service: Service, path: str, **definition: Any) -> Row:
+def exported(client: httpx2.Client, service: Service, path: str, **definition: Any) -> Row:
     """The manifest of the first run of an export, once it has succeeded."""
     answer = client.post(f"{path}/exports", json=definition)
     assert answer.status_code == 202, answer.text
@@ -94,14 +94,14 @@ def exported(client: httpx.Client, service: Service, path: str, **definition: An
     return run_of(client, answer.headers["location"], 1)
 
 
-def run_of(client: httpx.Client, export: str, number: int) -> Row:
+def run_of(client: httpx2.Client, export: str, number: int) -> Row:
     """The manifest of a run that must have succeeded."""
     run = client.get(f"{export}/runs/{number}").json()
     assert run["state"] == "succeeded", run
     return run
 
 
-def contents(client: httpx.Client, run: Row) -> list[bytes]:
+def contents(client: httpx2.Client, run: Row) -> list[bytes]:
     """The files of a run, in order."""
     found = [client.get(file["links"]["self"]) for file in run["files"]]
     assert all(answer.status_code == 200 for answer in found)
@@ -115,7 +115,7 @@ def tables(format_: str, files: list[bytes]) -> list[pa.Table]:
     return [ipc.open_file(pa.BufferReader(file)).read_all() for file in files]
 
 
-def feed_pages(client: httpx.Client, path: str, media_type: str, **query: Any) -> list[bytes]:
+def feed_pages(client: httpx2.Client, path: str, media_type: str, **query: Any) -> list[bytes]:
     """Every page of a feed from `since` up to `until`, a few changes each."""
     found, position = [], query["since"]
     while position < query["until"]:
@@ -136,14 +136,14 @@ def arrow_table(pages: list[bytes]) -> pa.Table:
     return pa.concat_tables([ipc.open_stream(io.BytesIO(page)).read_all() for page in pages])
 
 
-def table_rows(client: httpx.Client, path: str, **query: Any) -> list[Row]:
+def table_rows(client: httpx2.Client, path: str, **query: Any) -> list[Row]:
     """Rows of a small table."""
     answer = client.get(f"{path}/rows", params={"limit": 10_000, **query})
     assert answer.status_code == 200, answer.text
     return answer.json()["rows"]
 
 
-def changed_keys(client: httpx.Client, path: str, since: int, until: int) -> set[tuple[Any, ...]]:
+def changed_keys(client: httpx2.Client, path: str, since: int, until: int) -> set[tuple[Any, ...]]:
     """The keys of KEYED that changes of a range name."""
     page = client.get(f"{path}/changes", params={"since": since, "until": until, "limit": 10_000}).json()
     return {(each["row"]["region"], each["row"]["id"]) for each in page["changes"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 
 ORDERS = {
     "name": "orders",
@@ -22,7 +22,7 @@ def upsert(*rows: dict[str, Any]) -> dict[str, Any]:
     return {"operation": "upsert", "source": {"kind": "rows", "rows": list(rows)}}
 
 
-def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     """The members of the problem document that the answer must be."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 
 from app.kernel.commit.merge_bundle import MergeBundle
@@ -31,7 +31,7 @@ class OvertakenEngine:
 
 
 def overtaken(
-    service: Service, send: Callable[[], httpx.Response], *, times: int = 1, replans_max: int | None = None
+    service: Service, send: Callable[[], httpx2.Response], *, times: int = 1, replans_max: int | None = None
 ) -> None:
     """Runs the write of the newest dataset that waits, while others are sent and committed, one during each of its
     first `times` merges.

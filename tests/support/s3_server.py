@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.files.storage import open_storage
@@ -78,6 +78,6 @@ class S3Server:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).status_code == 200
-    except httpx.TransportError:
+        return httpx2.get(url, trust_env=False).status_code == 200
+    except httpx2.TransportError:
         return False

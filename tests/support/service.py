@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from app.access.tenants.values import KeyScope
 from app.core.consumers.repository.followers import FollowerStore
@@ -120,9 +120,9 @@ class Service:
         tenant_id = self.tenants.add_tenant(tenant)
         return self.tenants.make_key(tenant_id, scopes).api_key
 
-    def client(self, api_key: str) -> httpx.Client:
+    def client(self, api_key: str) -> httpx2.Client:
         """A client with this credential."""
-        return httpx.Client(
+        return httpx2.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {api_key}"}, timeout=30, trust_env=False
         )
 

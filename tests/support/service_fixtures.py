@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support import derived_views
@@ -21,11 +21,11 @@ _numbers = count(1)
 
 
 @pytest.fixture
-def new_client(service: Service) -> Iterator[Callable[..., httpx.Client]]:
+def new_client(service: Service) -> Iterator[Callable[..., httpx2.Client]]:
     """Makes clients of new tenants."""
-    clients: list[httpx.Client] = []
+    clients: list[httpx2.Client] = []
 
-    def make(scopes: tuple[str, ...] = SCOPES) -> httpx.Client:
+    def make(scopes: tuple[str, ...] = SCOPES) -> httpx2.Client:
         clients.append(service.client(service.new_key(f"tenant-{next(_numbers)}", scopes)))
         return clients[-1]
 
@@ -35,13 +35,13 @@ def new_client(service: Service) -> Iterator[Callable[..., httpx.Client]]:
 
 
 @pytest.fixture
-def client(new_client: Callable[..., httpx.Client]) -> httpx.Client:
+def client(new_client: Callable[..., httpx2.Client]) -> httpx2.Client:
     """A client of a tenant of its own."""
     return new_client()
 
 
 @pytest.fixture
-def orders(client: httpx.Client) -> str:
+def orders(client: httpx2.Client) -> str:
     """The path of a dataset with a key."""
     answer = client.post("/datasets", json=ORDERS)
     assert answer.status_code == 201, answer.text
@@ -49,7 +49,7 @@ def orders(client: httpx.Client) -> str:
 
 
 @pytest.fixture
-def events(client: httpx.Client) -> str:
+def events(client: httpx2.Client) -> str:
     """The path of an append-only dataset."""
     answer = client.post("/datasets", json=EVENTS)
     assert answer.status_code == 201, answer.text
@@ -57,7 +57,7 @@ def events(client: httpx.Client) -> str:
 
 
 @pytest.fixture
-def trips(client: httpx.Client) -> str:
+def trips(client: httpx2.Client) -> str:
     """The path of a dataset with columns of many types."""
     answer = client.post("/datasets", json=TRIPS)
     assert answer.status_code == 201, answer.text
@@ -65,7 +65,7 @@ def trips(client: httpx.Client) -> str:
 
 
 @pytest.fixture
-def feed(client: httpx.Client, orders: str, service: Service) -> str:
+def feed(client: httpx2.Client, orders: str, service: Service) -> str:
     """The path of a feed of four changes: two appends, then a correction."""
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
     service.work()
@@ -81,7 +81,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def register(client: httpx.Client, orders: str, receiver: Receiver) -> Iterator[Register]:
+def register(client: httpx2.Client, orders: str, receiver: Receiver) -> Iterator[Register]:
     """Registers webhooks of `orders`, which end with the test."""
     made: list[str] = []
 
@@ -98,21 +98,21 @@ def register(client: httpx.Client, orders: str, receiver: Receiver) -> Iterator[
 
 
 @pytest.fixture
-def new_view(client: httpx.Client, orders: str, service: Service) -> Callable[..., dict[str, Any]]:
+def new_view(client: httpx2.Client, orders: str, service: Service) -> Callable[..., dict[str, Any]]:
     """Registers a view of `orders`, with what computes its rows."""
     return lambda *settings, **more: derived_views.register_view(client, service, *settings, **more)
 
 
 @pytest.fixture
 def write_notes(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> Callable[[dict[int, str | None]], None]:
     """Writes notes of `orders` by id, None to delete, and has all that follows done."""
     return lambda notes: derived_views.write_notes(client, service, orders, notes)
 
 
 @pytest.fixture
-def export(client: httpx.Client, orders: str, service: Service) -> str:
+def export(client: httpx2.Client, orders: str, service: Service) -> str:
     """The path of an export with a schedule that has run once, over the changes [0, 1)."""
     write(client, service, orders, upsert({"id": 1, "note": "a"}))
     path = client.post(f"{orders}/exports", json=EVERY_MINUTE).headers["location"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 import msgspec
 
 from tests.support.service import Service
@@ -20,11 +20,11 @@ class Incoming:
     """A folder below a root of sources, a client, and the service that reads the folder."""
 
     folder: Path
-    client: httpx.Client
+    client: httpx2.Client
     service: Service
 
     @classmethod
-    def of(cls, client: httpx.Client, service: Service) -> Incoming:
+    def of(cls, client: httpx2.Client, service: Service) -> Incoming:
         """A folder of its own."""
         folder = service.settings.data_dir / "incoming" / uuid4().hex
         folder.mkdir(parents=True)

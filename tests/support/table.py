@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import httpx
+import httpx2
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -20,7 +20,7 @@ class RunningService(Protocol):
 
     storage: Path
 
-    def client(self) -> httpx.Client: ...
+    def client(self) -> httpx2.Client: ...
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
 
@@ -33,7 +33,7 @@ class Table:
     """
 
     deployment: RunningService
-    client: httpx.Client
+    client: httpx2.Client
     id: str
     key: tuple[str, ...]
 
@@ -43,7 +43,7 @@ class Table:
 
     def send(
         self, operation: str, rows: Sequence[Row], headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Sends rows as JSON."""
         body = {"operation": operation, "source": {"kind": "rows", "rows": list(rows)}}
         return self.client.post(f"{self.path}/writes", json=body, headers=headers)

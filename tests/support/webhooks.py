@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 from sqlalchemy import func, update
 
 from app.access.tenants.repository.credentials import CredentialStore
@@ -15,7 +15,7 @@ from app.features.webhooks.tables import webhook_deliveries
 from tests.support.http import upsert
 from tests.support.service import Service
 
-Client = httpx.Client
+Client = httpx2.Client
 Register = Callable[..., dict[str, Any]]
 
 

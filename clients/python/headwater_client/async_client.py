@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import httpx
+import httpx2
 
 from headwater_client.calls.reading.read_jobs import ReadOptions
 from headwater_client.models import Dataset
@@ -25,7 +25,7 @@ class AsyncHeadwater(Operations):
     It has the methods of `Headwater`, which describes them.
     """
 
-    def __init__(self, url: str, api_key: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, url: str, api_key: str, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         driver = AsyncDriver(url, api_key, transport)
         super().__init__(driver)
         self._connections = driver

@@ -10,7 +10,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-import httpx
+import httpx2
 
 from headwater_client.calls.administration import AdministrationCalls
 from headwater_client.calls.consumers import ConsumerCalls
@@ -151,10 +151,10 @@ class Headwater:
     Requests that are safe to repeat are retried while the service cannot be reached or is busy. That includes those
     that write or create something: each has an idempotency key, the caller's or one generated for the call, or is a
     numbered batch, so it is executed once however often it is sent. A dataset is specified by its value, its id or its
-    name. Methods raise Problem if the service rejects a request, and httpx.TransportError if it cannot be reached.
+    name. Methods raise Problem if the service rejects a request, and httpx2.TransportError if it cannot be reached.
     """
 
-    def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, url: str, api_key: str, *, transport: httpx2.BaseTransport | None = None) -> None:
         self._driver = BlockingDriver(url, api_key, transport)
         self._operations = Operations(self._driver)
 

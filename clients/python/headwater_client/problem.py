@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 
 from headwater_client.models import FieldError, Job, Transaction
@@ -83,7 +83,7 @@ class TransactionUnfinished(TimeoutError):
         super().__init__(f"transaction {transaction.id} is {transaction.state} after {seconds:g} s")
 
 
-def problem_of(response: httpx.Response) -> Problem:
+def problem_of(response: httpx2.Response) -> Problem:
     """The problem of a response with status 400 or above, including responses of proxies."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
         return Problem(msgspec.json.decode(response.content, type=dict[str, Any]))

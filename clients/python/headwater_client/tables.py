@@ -9,7 +9,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
+import httpx2
 
 from headwater_client.arrow import ArrowData
 from headwater_client.calls.reading.read_jobs import ReadOptions
@@ -111,7 +111,7 @@ class AsyncChanges(AsyncTableValues):
         """Pages of the changes, for ever: each is returned as soon as there is a change.
 
         Store the `next_since` of a page together with the result of the page, and resume with it as `since`. While the
-        service cannot be reached, the iteration waits. Raises Problem, or httpx.TransportError after an outage of
+        service cannot be reached, the iteration waits. Raises Problem, or httpx2.TransportError after an outage of
         `outage_seconds`; ValueError with `until`.
         """
         if "until" in self._selection:
@@ -128,7 +128,7 @@ class AsyncChanges(AsyncTableValues):
                         selection = _resumed(selection, page.next_since)
                         yield page
                         available_at = time.monotonic()
-            except (httpx.TransportError, Problem) as error:
+            except (httpx2.TransportError, Problem) as error:
                 lasting = isinstance(error, Problem) and error.status not in _UNAVAILABLE
                 if lasting or time.monotonic() - available_at > outage_seconds:
                     raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.service import Service
@@ -10,6 +10,6 @@ from tests.support.sources import Incoming
 
 
 @pytest.fixture
-def incoming(client: httpx.Client, service: Service) -> Incoming:
+def incoming(client: httpx2.Client, service: Service) -> Incoming:
     """A folder that sources of a tenant of its own may read."""
     return Incoming.of(client, service)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from threading import Thread
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.runtime.stack import answers_ready
@@ -129,7 +129,7 @@ def test_endless_header_is_refused_after_the_limit(bounded):
 
 
 def test_headers_within_the_limits_are_accepted(bounded):
-    with httpx.Client(base_url=bounded.url, trust_env=False) as client:
+    with httpx2.Client(base_url=bounded.url, trust_env=False) as client:
         headers = {f"X-Filler-{number}": "y" * 600 for number in range(90)}
         assert client.get("/health/live", headers=headers).status_code == 200
 
@@ -289,7 +289,7 @@ def test_connections_of_one_address_and_of_all_are_bounded(bounded):
 def test_trusted_proxy_has_no_bound_of_its_own(service):
     # The settings of tests trust loopback.
     assert service.settings.trusted_proxies
-    with httpx.Client(base_url=service.url, trust_env=False) as client:
+    with httpx2.Client(base_url=service.url, trust_env=False) as client:
         answer = client.get("/health/live", headers={"X-Forwarded-Proto": "https"})
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
@@ -346,7 +346,7 @@ def test_other_protocol_after_a_request_with_upgrade_is_refused(bounded):
 
 
 def test_every_response_has_security_headers(service, client, orders):
-    anonymous = httpx.Client(base_url=service.url, trust_env=False)
+    anonymous = httpx2.Client(base_url=service.url, trust_env=False)
     with anonymous:
         answers = [
             client.get(orders),
@@ -366,7 +366,7 @@ def test_every_response_has_security_headers(service, client, orders):
 
 
 def test_options_discloses_nothing_of_a_tenant(service, orders):
-    with httpx.Client(base_url=service.url, trust_env=False) as anonymous:
+    with httpx2.Client(base_url=service.url, trust_env=False) as anonymous:
         existing, unknown = anonymous.options(orders), anonymous.options("/datasets/nowhere")
         assert (
             (existing.status_code, existing.content) == (unknown.status_code, unknown.content) == (204, b"")
@@ -378,7 +378,7 @@ def test_options_discloses_nothing_of_a_tenant(service, orders):
 
 def test_pages_of_allowed_origins_may_call_the_service(bounded):
     preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
-    with httpx.Client(base_url=bounded.url, trust_env=False) as anonymous:
+    with httpx2.Client(base_url=bounded.url, trust_env=False) as anonymous:
         allowed = anonymous.options("/datasets", headers={"Origin": "https://app.example.com", **preflight})
         assert allowed.status_code == 204
         assert allowed.headers["access-control-allow-origin"] == "https://app.example.com"
@@ -411,12 +411,12 @@ def test_service_with_a_certificate_speaks_tls_only(service, tmp_path):
     with running_service(settings) as running:
         url = running.url.replace("http:", "https:")
         context = ssl.create_default_context(cafile=str(certificate))
-        with httpx.Client(base_url=url, verify=context, trust_env=False) as client:
+        with httpx2.Client(base_url=url, verify=context, trust_env=False) as client:
             answer = client.get("/health/live")
             assert answer.status_code == 200
             assert answer.headers["strict-transport-security"] == "max-age=31536000"
             # Without a worker the service is reachable, but not ready.
             worker_is_known = client.get("/health/ready").status_code == 200
         assert answers_ready(int(url.rpartition(":")[2]), str(certificate)) == worker_is_known
-        with httpx.Client(base_url=running.url, trust_env=False) as plain, pytest.raises(httpx.HTTPError):
+        with httpx2.Client(base_url=running.url, trust_env=False) as plain, pytest.raises(httpx2.HTTPError):
             plain.get("/health/live")

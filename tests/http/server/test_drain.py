@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import uvicorn
 
@@ -27,7 +27,7 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def serving(drain_seconds: float) -> Iterator[tuple[Server, threading.Event, httpx.Client]]:
+def serving(drain_seconds: float) -> Iterator[tuple[Server, threading.Event, httpx2.Client]]:
     port, draining = free_port(), threading.Event()
     config = uvicorn.Config(answer, host="127.0.0.1", port=port, lifespan="off", log_config=None)
     server = Server(config, Subscriptions(), draining, drain_seconds)
@@ -35,7 +35,7 @@ def serving(drain_seconds: float) -> Iterator[tuple[Server, threading.Event, htt
     thread.start()
     until(lambda: server.started, "the server")
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
             yield server, draining, client
     finally:
         server.should_exit = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.errors import StorageUnavailable
@@ -28,11 +28,13 @@ def unlisted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return refused
 
 
-def run(service: Service, answer: httpx.Response) -> dict[str, object]:
+def run(service: Service, answer: httpx2.Response) -> dict[str, object]:
     """The job that a request has started, once it has succeeded."""
     assert answer.status_code in {200, 202}, answer.text
     service.work()
-    client = httpx.Client(headers={"Authorization": answer.request.headers["authorization"]}, trust_env=False)
+    client = httpx2.Client(
+        headers={"Authorization": answer.request.headers["authorization"]}, trust_env=False
+    )
     with client:
         job: dict[str, object] = client.get(answer.request.url.join(answer.json()["links"]["self"])).json()
     assert job["state"] == "succeeded", job

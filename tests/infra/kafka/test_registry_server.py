@@ -9,7 +9,7 @@ import json
 import warnings
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.kafka.compatibility import can_read
@@ -171,7 +171,7 @@ def test_answers_are_the_documented_ones(
     registry.register("test", FIRST)
     if path == "/config/test" and method == "GET":
         registry.levels["test"] = "NONE"
-    answer = httpx.request(
+    answer = httpx2.request(
         method, registry.url + path, content=None if sent is None else json.dumps(sent), trust_env=False
     )
     assert (answer.status_code, answer.json()) == (status, expected)

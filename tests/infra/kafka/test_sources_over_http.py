@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.kernel.codecs.messages.test_avro_schema import encoded
@@ -29,7 +29,7 @@ class TopicSource:
     """A registered source, and the service that runs its rounds."""
 
     path: str
-    client: httpx.Client
+    client: httpx2.Client
     service: Service
 
     def found(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class TopicSource:
 
 
 @pytest.fixture
-def register(client: httpx.Client, service: Service) -> Iterator[Register]:
+def register(client: httpx2.Client, service: Service) -> Iterator[Register]:
     paths = []
 
     def new(topic: Topic, *, config: dict[str, Any] | None = None, **members: Any) -> TopicSource:
@@ -327,7 +327,7 @@ def test_schemas_of_the_registry_are_the_columns_and_change_in_flight(
     }
 
 
-def test_passwords_are_not_shown(client: httpx.Client, orders: str) -> None:
+def test_passwords_are_not_shown(client: httpx2.Client, orders: str) -> None:
     config = {
         "bootstrap_servers": "127.0.0.1:9",
         "topic": "t",
@@ -346,7 +346,7 @@ def test_passwords_are_not_shown(client: httpx.Client, orders: str) -> None:
         assert "s3cret" not in text
 
 
-def test_config_with_a_fault_is_a_problem_with_a_pointer(client: httpx.Client, orders: str) -> None:
+def test_config_with_a_fault_is_a_problem_with_a_pointer(client: httpx2.Client, orders: str) -> None:
     source = {"name": "in", "dataset": "orders", "kind": "kafka", "mode": "once", "config": {"topic": "t"}}
     members = problem(client.post("/sources", json=source), 400, "invalid-request")
     assert [each["pointer"] for each in members["errors"]] == ["/config/bootstrap_servers"]

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 from psycopg import sql
 
@@ -43,26 +43,26 @@ def command(settings: Settings, owner_url: str, *words: Any) -> subprocess.Compl
     )
 
 
-def rows_of(client: httpx.Client, dataset: str) -> dict[int, str]:
+def rows_of(client: httpx2.Client, dataset: str) -> dict[int, str]:
     answer = client.get(f"{dataset}/rows", params={"limit": 10_000})
     assert answer.status_code == 200, answer.text
     return {row["id"]: row["note"] for row in answer.json()["rows"]}
 
 
-def feed_of(client: httpx.Client, dataset: str, since: int = 0) -> list[tuple[int, str, int]]:
+def feed_of(client: httpx2.Client, dataset: str, since: int = 0) -> list[tuple[int, str, int]]:
     answer = client.get(f"{dataset}/changes", params={"since": since, "limit": 10_000})
     assert answer.status_code == 200, answer.text
     return [(each["offset"], each["op"], each["row"]["id"]) for each in answer.json()["changes"]]
 
 
-def write(client: httpx.Client, dataset: str, *rows: dict[str, Any]) -> dict[str, Any]:
+def write(client: httpx2.Client, dataset: str, *rows: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(f"{dataset}/writes", json=upsert(*rows))
     assert answer.status_code == 202, answer.text
     job: dict[str, Any] = answer.json()
     return job
 
 
-def run(service: Service, client: httpx.Client, *jobs: dict[str, Any]) -> None:
+def run(service: Service, client: httpx2.Client, *jobs: dict[str, Any]) -> None:
     service.work()
     for job in jobs:
         ended = client.get(job["links"]["self"]).json()

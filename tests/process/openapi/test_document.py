@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-import httpx
+import httpx2
 import jsonschema_rs
 import pytest
 
@@ -34,7 +34,7 @@ def test_committed_document_equals_the_served_one(service):
     assert COMMITTED.read_bytes() == schema_json(ROUTES, PROVIDERS), (
         "it has drifted; `make openapi` writes it again"
     )
-    with httpx.Client(base_url=service.url, trust_env=False) as client:
+    with httpx2.Client(base_url=service.url, trust_env=False) as client:
         assert client.get("/schema").content == COMMITTED.read_bytes()
 
 

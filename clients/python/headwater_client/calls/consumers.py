@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import msgspec
 
 from headwater_client.calls.reading.reads import ReadCalls
@@ -242,7 +242,7 @@ class _Turn:
         """Releases the lease."""
         if self._lease is not None:
             # The lease expires by itself.
-            with suppress(Problem, httpx.TransportError):
+            with suppress(Problem, httpx2.TransportError):
                 await self._calls.release_consumer(self._dataset, self._consumer.name, self._lease)
 
     async def _hold(self, member: str) -> None:

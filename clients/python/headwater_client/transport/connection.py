@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import msgspec
 
 from headwater_client.models import Dataset, Job, Transaction
@@ -43,11 +43,11 @@ class Connection:
         patience_seconds: float = 0.0,
         linked: bool = False,
         destination: Path | None = None,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """The response, if it is a success.
 
         Reads and requests with an idempotency key are retried while the service cannot be reached or is busy.
-        `repeatable`: so is this request. `linked`, `destination`: see `Request`. Raises Problem, httpx.TransportError.
+        `repeatable`: so is this request. `linked`, `destination`: see `Request`. Raises Problem, httpx2.TransportError.
         """
         request = Request(
             method=method,
@@ -64,7 +64,7 @@ class Connection:
         while True:
             try:
                 response = await self._driver.send(request)
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 delay = delay_after_error(attempt, error, repeatable=repeatable)
                 if delay is None:
                     raise
@@ -86,13 +86,13 @@ class Connection:
         *,
         accept: str = JSON,
         patience_seconds: float = 0,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         headers = {"Accept": accept}
         return await self._send(
             "GET", path, params=params, headers=headers, patience_seconds=patience_seconds
         )
 
-    async def _create(self, path: str, value: Any, idempotency_key: str | None) -> httpx.Response:
+    async def _create(self, path: str, value: Any, idempotency_key: str | None) -> httpx2.Response:
         """The response to a request that creates something once, however often it is sent: `made_up` is its key."""
         return await self._send(
             "POST",
@@ -101,7 +101,7 @@ class Connection:
             headers={"Content-Type": JSON, "Idempotency-Key": made_up(idempotency_key)},
         )
 
-    async def _change(self, path: str, value: Any, tag: str) -> httpx.Response:
+    async def _change(self, path: str, value: Any, tag: str) -> httpx2.Response:
         """The response to a change of the resource that has this ETag."""
         return await self._send(
             "PATCH",
@@ -146,6 +146,6 @@ def transaction_path(transaction: Transaction | str) -> str:
     return f"/transactions/{quote(name, safe='')}"
 
 
-def decoded(kind: type[Kind], response: httpx.Response) -> Kind:
+def decoded(kind: type[Kind], response: httpx2.Response) -> Kind:
     """The value in a JSON response."""
     return msgspec.json.decode(response.content, type=kind)

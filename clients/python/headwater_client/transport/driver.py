@@ -13,7 +13,7 @@ from contextlib import aclosing, closing
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, TypeVar
 
-import httpx
+import httpx2
 import msgspec
 
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 30.0
 _READ_SECONDS: Final = 60.0
 # Some programs reach only the service, and not its storage.
-_UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout)
+_UNREACHABLE: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 _VARIABLES: Final = ("HEADWATER_URL", "HEADWATER_API_KEY")
 
 
@@ -51,16 +51,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, headers=headers, linked=False)
 
     @property
-    def timeout(self) -> httpx.Timeout:
+    def timeout(self) -> httpx2.Timeout:
         """The timeouts of the request's steps."""
-        return httpx.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS + self.patience_seconds)
+        return httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS + self.patience_seconds)
 
 
 class Driver(Protocol):
     """Sends requests with a credential, waits, and does file work."""
 
-    async def send(self, request: Request) -> httpx.Response:
-        """The response, whatever its status. Raises httpx.TransportError."""
+    async def send(self, request: Request) -> httpx2.Response:
+        """The response, whatever its status. Raises httpx2.TransportError."""
 
     async def sleep(self, seconds: float) -> None:
         """Waits."""
@@ -72,14 +72,14 @@ class Driver(Protocol):
 class BlockingDriver:
     """Sends requests in the calling thread. Several threads may use it at once."""
 
-    def __init__(self, url: str, api_key: str, transport: httpx.BaseTransport | None) -> None:
-        self._client = httpx.Client(base_url=url, headers=_credential(api_key), transport=transport)
+    def __init__(self, url: str, api_key: str, transport: httpx2.BaseTransport | None) -> None:
+        self._client = httpx2.Client(base_url=url, headers=_credential(api_key), transport=transport)
 
     def close(self) -> None:
         """Closes the connections."""
         self._client.close()
 
-    async def send(self, request: Request) -> httpx.Response:
+    async def send(self, request: Request) -> httpx2.Response:
         """See `Driver`."""
         if isinstance(request.body, Path):
             with request.body.open("rb") as content:
@@ -97,10 +97,10 @@ class BlockingDriver:
                 self._save(response, request.destination)
         return response
 
-    def _response(self, request: Request) -> httpx.Response:
+    def _response(self, request: Request) -> httpx2.Response:
         return self._client.send(self._built(request, request.body), stream=request.destination is not None)
 
-    def _save(self, response: httpx.Response, destination: Path) -> None:
+    def _save(self, response: httpx2.Response, destination: Path) -> None:
         if not response.is_success:
             response.read()
             return
@@ -116,7 +116,7 @@ class BlockingDriver:
         """See `Driver`."""
         return work(*arguments)
 
-    def _built(self, request: Request, content: Any) -> httpx.Request:
+    def _built(self, request: Request, content: Any) -> httpx2.Request:
         return self._client.build_request(
             request.method,
             request.path,
@@ -131,14 +131,14 @@ class BlockingDriver:
 class AsyncDriver:
     """Sends requests in the running event loop of asyncio."""
 
-    def __init__(self, url: str, api_key: str, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._client = httpx.AsyncClient(base_url=url, headers=_credential(api_key), transport=transport)
+    def __init__(self, url: str, api_key: str, transport: httpx2.AsyncBaseTransport | None) -> None:
+        self._client = httpx2.AsyncClient(base_url=url, headers=_credential(api_key), transport=transport)
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._client.aclose()
 
-    async def send(self, request: Request) -> httpx.Response:
+    async def send(self, request: Request) -> httpx2.Response:
         """See `Driver`."""
         headers = dict(request.headers)
         if isinstance(request.body, Path):
@@ -160,7 +160,7 @@ class AsyncDriver:
                 await self._save(response, request.destination)
         return response
 
-    async def _response(self, request: Request, headers: Mapping[str, str], content: Any) -> httpx.Response:
+    async def _response(self, request: Request, headers: Mapping[str, str], content: Any) -> httpx2.Response:
         built = self._client.build_request(
             request.method,
             request.path,
@@ -171,7 +171,7 @@ class AsyncDriver:
         )
         return await self._client.send(built, stream=request.destination is not None)
 
-    async def _save(self, response: httpx.Response, destination: Path) -> None:
+    async def _save(self, response: httpx2.Response, destination: Path) -> None:
         if not response.is_success:
             await response.aread()
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import httpx
+import httpx2
 import msgspec
 
 from headwater_client.arrow import ArrowData
@@ -56,12 +56,12 @@ class RowTable(ArrowData, frozen=True, kw_only=True):
         return self.to_arrow()
 
 
-def change_page(response: httpx.Response) -> ChangesPage:
+def change_page(response: httpx2.Response) -> ChangesPage:
     """The page in a JSON response."""
     return msgspec.json.decode(response.content, type=ChangesPage)
 
 
-def change_table(response: httpx.Response) -> ChangeTable:
+def change_table(response: httpx2.Response) -> ChangeTable:
     """The page in an Arrow response."""
     return ChangeTable(
         parts=(response.content,),
@@ -76,17 +76,17 @@ def _position(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-def row_page(response: httpx.Response) -> RowsPage:
+def row_page(response: httpx2.Response) -> RowsPage:
     """The page in a JSON response."""
     return msgspec.json.decode(response.content, type=RowsPage)
 
 
-def row_table(response: httpx.Response) -> RowTable:
+def row_table(response: httpx2.Response) -> RowTable:
     """The page in an Arrow response."""
     return RowTable(
         parts=(response.content,),
         version=int(response.headers["headwater-version"]),
         schema_id=int(response.headers["headwater-schema-id"]),
         next_page_token=response.headers.get("headwater-next-page-token"),
-        corrected=_CORRECTED.get(response.headers.get("headwater-corrected")),
+        corrected=_CORRECTED.get(response.headers.get("headwater-corrected", "")),
     )

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-import httpx
+import httpx2
 
 from headwater_client.problem import Problem
 from headwater_client.transport.driver import Request
@@ -24,10 +24,10 @@ def is_repeatable(request: Request) -> bool:
     return request.method == "GET" or "Idempotency-Key" in request.headers
 
 
-def delay_after_error(attempt: int, error: httpx.TransportError, *, repeatable: bool) -> float | None:
+def delay_after_error(attempt: int, error: httpx2.TransportError, *, repeatable: bool) -> float | None:
     """The delay in seconds after `attempt`, which got no response; None for no further attempt."""
     # Without a connection nothing was sent, so nothing can have been executed.
-    may_repeat = repeatable or isinstance(error, httpx.ConnectError)
+    may_repeat = repeatable or isinstance(error, httpx2.ConnectError)
     return _backoff(attempt) if may_repeat and attempt < ATTEMPTS else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-import httpx
+import httpx2
 
 Since = int | Literal["earliest", "now"]
 FeedSince = int | str
@@ -45,8 +45,8 @@ Listed = TypeVar("Listed", bound=ListPage)
 
 
 async def walk_feed(
-    fetch: Callable[[dict[str, Any]], Awaitable[httpx.Response]],
-    decode: Callable[[httpx.Response], Positioned],
+    fetch: Callable[[dict[str, Any]], Awaitable[httpx2.Response]],
+    decode: Callable[[httpx2.Response], Positioned],
     params: dict[str, Any],
     *,
     follow: bool,
@@ -70,8 +70,8 @@ async def walk_feed(
 
 
 async def walk_list(
-    fetch: Callable[[dict[str, Any]], Awaitable[httpx.Response]],
-    decode: Callable[[httpx.Response], Listed],
+    fetch: Callable[[dict[str, Any]], Awaitable[httpx2.Response]],
+    decode: Callable[[httpx2.Response], Listed],
     params: dict[str, Any],
 ) -> AsyncGenerator[Listed, None]:
     """Every page of a list, or of one version of a table."""

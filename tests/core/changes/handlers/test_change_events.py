@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-import httpx
+import httpx2
 import pytest
 
 from app.core.changes.handlers import events as change_events
@@ -45,7 +45,7 @@ def following(service, client, feed, **parameters):
                 with second.stream("GET", f"{feed}/events", params=parameters) as stream:
                     opened.set()
                     pieces.extend(stream.iter_text())
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 pass  # the test closes the connection under it
             ended.set()
 

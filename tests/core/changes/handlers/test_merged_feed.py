@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
@@ -33,7 +33,7 @@ FORMS = (
 class Merging:
     """The service of a dataset, with a policy that merges whatever there is."""
 
-    def __init__(self, service: Service, client: httpx.Client, path: str) -> None:
+    def __init__(self, service: Service, client: httpx2.Client, path: str) -> None:
         self.id: str = client.get(path).json()["id"]
         patch(client, path, services={"changelog": {"small_files": 2, "seconds": 0}})
         tables = maintenance_store(service.platform)
@@ -49,11 +49,11 @@ class Merging:
 
 
 @pytest.fixture
-def merging(service: Service, client: httpx.Client, orders: str) -> Merging:
+def merging(service: Service, client: httpx2.Client, orders: str) -> Merging:
     return Merging(service, client, orders)
 
 
-def followed(client: httpx.Client, path: str, limit: int, done: threading.Event) -> list[dict[str, Any]]:
+def followed(client: httpx2.Client, path: str, limit: int, done: threading.Event) -> list[dict[str, Any]]:
     """What a reader sees that reads page after page until nothing is written any more."""
     seen: list[dict[str, Any]] = []
     ended = False
@@ -69,7 +69,7 @@ def followed(client: httpx.Client, path: str, limit: int, done: threading.Event)
     return seen
 
 
-def contents(client: httpx.Client, path: str, sinces: Sequence[int]) -> Iterator[bytes | pa.Table]:
+def contents(client: httpx2.Client, path: str, sinces: Sequence[int]) -> Iterator[bytes | pa.Table]:
     """Pages of every form and size. Whether an Arrow column without nulls has a bitmap depends on its files."""
     for since in sinces:
         for form in FORMS:
@@ -85,19 +85,19 @@ def contents(client: httpx.Client, path: str, sinces: Sequence[int]) -> Iterator
                 yield ipc.open_stream(answer.content).read_all() if form == ARROW else answer.content
 
 
-def patch(client: httpx.Client, path: str, **members: Any) -> None:
+def patch(client: httpx2.Client, path: str, **members: Any) -> None:
     match = {"If-Match": client.get(path).headers["ETag"]}
     answer = client.patch(path, json=members, headers=match)
     assert answer.status_code == 200, answer.text
 
 
-def files(client: httpx.Client, path: str) -> int:
+def files(client: httpx2.Client, path: str) -> int:
     return int(client.get(f"{path}/statistics").json()["changelog"]["files"])
 
 
 @share(2)
 def test_feed_is_the_same_while_and_after_its_files_are_merged(
-    service: Service, client: httpx.Client, orders: str, merging: Merging
+    service: Service, client: httpx2.Client, orders: str, merging: Merging
 ) -> None:
     done = threading.Event()
 
@@ -140,7 +140,7 @@ def test_feed_is_the_same_while_and_after_its_files_are_merged(
 
 @share(2)
 def test_merged_file_is_cut_by_commits(
-    service: Service, client: httpx.Client, orders: str, merging: Merging
+    service: Service, client: httpx2.Client, orders: str, merging: Merging
 ) -> None:
     for number in range(4):
         client.post(f"{orders}/writes", json=upsert({"id": number, "note": "a"}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import problem, upsert
@@ -13,7 +13,7 @@ from tests.support.service import Service
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "at", "type": "timestamp"}]
 
 
-def registered(client: httpx.Client, late: str) -> str:
+def registered(client: httpx2.Client, late: str) -> str:
     body = {
         "name": f"readings_{late}",
         "schema": {"fields": FIELDS},
@@ -27,7 +27,7 @@ def registered(client: httpx.Client, late: str) -> str:
     return f"/datasets/{made['id']}"
 
 
-def written(client: httpx.Client, service: Service, path: str, *rows: dict[str, Any], **options: Any) -> Any:
+def written(client: httpx2.Client, service: Service, path: str, *rows: dict[str, Any], **options: Any) -> Any:
     answer = client.post(f"{path}/writes", json=upsert(*rows) | options)
     assert answer.status_code == 202, answer.text
     service.work()
@@ -38,7 +38,7 @@ def row(number: int, minute: int) -> dict[str, Any]:
     return {"id": number, "at": f"2026-11-23T12:{minute:02d}:00Z"}
 
 
-def test_feed_has_the_watermark_of_each_position(client: httpx.Client, service: Service) -> None:
+def test_feed_has_the_watermark_of_each_position(client: httpx2.Client, service: Service) -> None:
     path = registered(client, "accept")
     assert "watermark" not in client.get(f"{path}/changes").json()
     written(client, service, path, row(1, 10))
@@ -68,7 +68,7 @@ def test_feed_has_the_watermark_of_each_position(client: httpx.Client, service: 
     ],
 )
 def test_late_rows_are_counted_in_the_result_of_the_job(
-    client: httpx.Client, service: Service, late: str, counts: dict[str, int], left: list[int]
+    client: httpx2.Client, service: Service, late: str, counts: dict[str, int], left: list[int]
 ) -> None:
     path = registered(client, late)
     job = written(client, service, path, row(1, 10))
@@ -81,7 +81,7 @@ def test_late_rows_are_counted_in_the_result_of_the_job(
 
 @pytest.mark.parametrize("by_id", [True, False])
 def test_late_record_is_redriven_unchanged_when_late_rows_are_accepted(
-    client: httpx.Client, service: Service, by_id: bool
+    client: httpx2.Client, service: Service, by_id: bool
 ) -> None:
     path = registered(client, "quarantine")
     written(client, service, path, row(1, 10))
@@ -99,7 +99,7 @@ def test_late_record_is_redriven_unchanged_when_late_rows_are_accepted(
     assert [each["state"] for each in client.get(f"{path}/quarantine").json()["items"]] == ["redriven"]
 
 
-def test_watermark_survives_renames_and_its_field_stays(client: httpx.Client, service: Service) -> None:
+def test_watermark_survives_renames_and_its_field_stays(client: httpx2.Client, service: Service) -> None:
     path = registered(client, "accept")
     written(client, service, path, row(1, 10))
     etag = client.get(path).headers["etag"]
@@ -123,7 +123,7 @@ def test_watermark_survives_renames_and_its_field_stays(client: httpx.Client, se
     ],
 )
 def test_watermark_that_is_not_valid_is_refused(
-    client: httpx.Client, watermark: dict[str, Any], pointer: str
+    client: httpx2.Client, watermark: dict[str, Any], pointer: str
 ) -> None:
     answer = client.post(
         "/datasets", json={"name": "bad", "schema": {"fields": FIELDS}, "watermark": watermark}

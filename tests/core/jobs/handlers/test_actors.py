@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.repository.credentials import CredentialStore
@@ -15,7 +15,7 @@ from tests.support.http import EVENTS, upsert
 from tests.support.service import SCOPES, Service
 from tests.support.view_computation import Row
 
-Client = httpx.Client
+Client = httpx2.Client
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.files.folders import destination as destinations
@@ -19,14 +19,14 @@ from tests.support.webhooks import tenant_of
 
 
 @pytest.fixture
-def folder(client: httpx.Client, service: Service) -> Path:
+def folder(client: httpx2.Client, service: Service) -> Path:
     """That of the tenant, whose parent the operator has made."""
     outgoing = service.settings.data_dir / "outgoing"
     outgoing.mkdir(exist_ok=True)
     return outgoing / tenant_of(client, service)
 
 
-def created(client: httpx.Client, orders: str, folder: Path, **members: Any) -> str:
+def created(client: httpx2.Client, orders: str, folder: Path, **members: Any) -> str:
     answer = client.post(f"{orders}/exports", json={**ONCE, "destination": folder.as_uri(), **members})
     assert answer.status_code in (201, 202), answer.text
     return str(answer.headers["location"])
@@ -37,7 +37,7 @@ def copies(run: dict[str, Any]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def check(client: httpx.Client, path: str, number: int) -> dict[str, Any]:
+def check(client: httpx2.Client, path: str, number: int) -> dict[str, Any]:
     """The run, whose files are in its destination as they are over HTTP."""
     run: dict[str, Any] = client.get(f"{path}/runs/{number}").json()
     found = copies(run)
@@ -51,7 +51,7 @@ def check(client: httpx.Client, path: str, number: int) -> dict[str, Any]:
 
 
 def test_files_of_a_run_are_copied(
-    client: httpx.Client, orders: str, feed: str, service: Service, folder: Path
+    client: httpx2.Client, orders: str, feed: str, service: Service, folder: Path
 ) -> None:
     path = created(client, orders, folder / "warehouse")
     service.work()
@@ -62,7 +62,7 @@ def test_files_of_a_run_are_copied(
 
 
 def test_each_run_of_a_schedule_has_a_folder(
-    client: httpx.Client, orders: str, feed: str, service: Service, folder: Path
+    client: httpx2.Client, orders: str, feed: str, service: Service, folder: Path
 ) -> None:
     path = created(client, orders, folder, schedule=EVERY_MINUTE["schedule"])
     service.work()
@@ -78,7 +78,7 @@ def test_each_run_of_a_schedule_has_a_folder(
 
 
 def test_run_that_was_killed_while_it_copied_goes_on_with_the_same_files(
-    client: httpx.Client,
+    client: httpx2.Client,
     orders: str,
     feed: str,
     service: Service,
@@ -111,7 +111,7 @@ def test_run_that_was_killed_while_it_copied_goes_on_with_the_same_files(
 
 
 def test_destination_that_takes_no_files_fails_the_run_until_it_does(
-    client: httpx.Client, orders: str, feed: str, service: Service, folder: Path
+    client: httpx2.Client, orders: str, feed: str, service: Service, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / "here").write_bytes(b"a file")
@@ -145,7 +145,7 @@ def test_destination_that_takes_no_files_fails_the_run_until_it_does(
     ],
 )
 def test_destinations_that_the_operator_has_not_named_are_refused(
-    client: httpx.Client, orders: str, feed: str, folder: Path, uri: str
+    client: httpx2.Client, orders: str, feed: str, folder: Path, uri: str
 ) -> None:
     wanted = uri.format(folder=folder.as_uri(), parent=folder.parent.as_uri())
     answer = client.post(f"{orders}/exports", json={**ONCE, "destination": wanted})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import KeyScope
@@ -29,7 +29,7 @@ def linking(
 
 
 @pytest.fixture(scope="module")
-def owner(linking: Service) -> Iterator[httpx.Client]:
+def owner(linking: Service) -> Iterator[httpx2.Client]:
     with linking.client(linking.new_key("owner")) as client:
         dataset = client.post("/datasets", json=ORDERS).headers["location"]
         client.post(f"{dataset}/writes", json=upsert({"id": 1, "note": "a"}))
@@ -38,7 +38,7 @@ def owner(linking: Service) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def files(owner: httpx.Client, linking: Service) -> list[str]:
+def files(owner: httpx2.Client, linking: Service) -> list[str]:
     """A file of an export, and one of a read job."""
     run = exported(owner, linking, "/datasets/orders", query="changes", format="ndjson")
     read = owner.post("/datasets/orders/reads", json={"disposition": "files", "format": "ndjson"})
@@ -47,7 +47,7 @@ def files(owner: httpx.Client, linking: Service) -> list[str]:
     return [run["files"][0]["links"]["self"], listed[0]["links"]["self"]]
 
 
-def test_client_that_prefers_it_is_sent_to_the_storage(owner: httpx.Client, files: list[str]) -> None:
+def test_client_that_prefers_it_is_sent_to_the_storage(owner: httpx2.Client, files: list[str]) -> None:
     for file in files:
         answer = owner.get(file, headers=REDIRECT)
         assert (answer.status_code, answer.content) == (307, b"")
@@ -63,7 +63,7 @@ def test_client_that_prefers_it_is_sent_to_the_storage(owner: httpx.Client, file
         assert ranged.status_code == 307
 
 
-def test_other_clients_get_the_file(owner: httpx.Client, files: list[str]) -> None:
+def test_other_clients_get_the_file(owner: httpx2.Client, files: list[str]) -> None:
     for file in files:
         for headers in ({}, {"Prefer": "wait=1"}):
             answer = owner.get(file, headers=headers)
@@ -74,7 +74,7 @@ def test_other_clients_get_the_file(owner: httpx.Client, files: list[str]) -> No
 
 
 def test_link_needs_the_access_that_the_file_needs(
-    linking: Service, owner: httpx.Client, files: list[str]
+    linking: Service, owner: httpx2.Client, files: list[str]
 ) -> None:
     with (
         linking.client(linking.new_key("other tenant")) as other,

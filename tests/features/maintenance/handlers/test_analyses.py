@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.repository.credentials import CredentialStore
@@ -16,7 +16,7 @@ from tests.support.http import problem, upsert
 from tests.support.service import Service
 from workers.wiring import reconcilers
 
-Client = httpx.Client
+Client = httpx2.Client
 FIELDS = [
     {"name": "id", "type": "int64"},
     {"name": "day", "type": "date"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.kernel.commit.merge_bundle import MergeBundle
@@ -33,13 +33,13 @@ def insert(*numbers: int) -> dict[str, Any]:
     return {"operation": "insert", "source": {"kind": "rows", "rows": rows}}
 
 
-def written(client: httpx.Client, service: Service, path: str, *bodies: dict[str, Any]) -> None:
+def written(client: httpx2.Client, service: Service, path: str, *bodies: dict[str, Any]) -> None:
     for body in bodies:
         assert client.post(f"{path}/writes", json=body).status_code == 202
         service.work()
 
 
-def clustered(client: httpx.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
+def clustered(client: httpx2.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
     """The job of a clustering that has run."""
     answer = client.post(f"{path}/clusterings", json=body) if body else client.post(f"{path}/clusterings")
     assert answer.status_code == 202, answer.text
@@ -50,7 +50,7 @@ def clustered(client: httpx.Client, service: Service, path: str, **body: Any) ->
     return ended
 
 
-def seen(client: httpx.Client, path: str) -> tuple[Any, Any]:
+def seen(client: httpx2.Client, path: str) -> tuple[Any, Any]:
     """Rows with what they know of their past, and the feed."""
     rows = client.get(f"{path}/rows", params={"meta": "true"}).json()["rows"]
     bare = [{name: value for name, value in row.items() if name != "_hw_file_name"} for row in rows]
@@ -58,7 +58,7 @@ def seen(client: httpx.Client, path: str) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def plain(client: httpx.Client, service: Service) -> str:
+def plain(client: httpx2.Client, service: Service) -> str:
     """The path of a table without a key after three appends."""
     path: str = client.post("/datasets", json=PLAIN).headers["location"]
     written(client, service, path, insert(1, 2, 3), insert(4, 5), insert(6, 7, 8))
@@ -66,7 +66,7 @@ def plain(client: httpx.Client, service: Service) -> str:
 
 
 def test_clustering_orders_rows_and_changes_nothing_else(
-    client: httpx.Client, service: Service, plain: str
+    client: httpx2.Client, service: Service, plain: str
 ) -> None:
     before = seen(client, plain)
     job = clustered(client, service, plain, columns=["n"])
@@ -88,7 +88,7 @@ def test_clustering_orders_rows_and_changes_nothing_else(
     assert sorted(row["id"] for row in earlier) == [1, 2, 3, 4, 5]
 
 
-def test_clustering_policy_supplies_omitted_members(client: httpx.Client, service: Service) -> None:
+def test_clustering_policy_supplies_omitted_members(client: httpx2.Client, service: Service) -> None:
     created = client.post("/datasets", json=KEYED)
     path = created.headers["location"]
     assert created.json()["services"]["clustering"] == {
@@ -105,7 +105,7 @@ def test_clustering_policy_supplies_omitted_members(client: httpx.Client, servic
     assert clustered(client, service, path, columns=["n"])["committed_version"] == 3
 
 
-def test_repeated_request_returns_its_job(client: httpx.Client, service: Service, plain: str) -> None:
+def test_repeated_request_returns_its_job(client: httpx2.Client, service: Service, plain: str) -> None:
     sent = [
         client.post(
             f"{plain}/clusterings", json={"columns": ["n"]}, headers={"Idempotency-Key": "once"}
@@ -139,7 +139,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[
 
 
 def test_group_changed_during_clustering_is_clustered_again(
-    client: httpx.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delete() -> None:
         body = {"operation": "delete", "where": "id IN (2, 7)"}
@@ -158,7 +158,7 @@ def test_group_changed_during_clustering_is_clustered_again(
 
 
 def test_append_during_clustering_stays_beside_the_ordered_files(
-    client: httpx.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def append() -> None:
         assert client.post(f"{plain}/writes", json=insert(9)).status_code == 202
@@ -182,14 +182,14 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-def test_invalid_clustering_column_is_named(client: httpx.Client, plain: str) -> None:
+def test_invalid_clustering_column_is_named(client: httpx2.Client, plain: str) -> None:
     for body, pointer in WRONG:
         answer = client.post(f"{plain}/clusterings", json=body)
         errors = problem(answer, 400, "invalid-request")["errors"]
         assert [error["pointer"] for error in errors] == [pointer], body
 
 
-def test_policy_must_name_existing_columns(client: httpx.Client) -> None:
+def test_policy_must_name_existing_columns(client: httpx2.Client) -> None:
     policy = {"columns": ["tags", "x"], "unclustered_bytes": 0}
     refused = client.post("/datasets", json={**PLAIN, "services": {"clustering": policy}})
     errors = problem(refused, 422, "invalid-dataset")["errors"]
@@ -200,10 +200,10 @@ def test_policy_must_name_existing_columns(client: httpx.Client) -> None:
     ]
 
 
-def test_policy_follows_renamed_columns_and_refuses_their_drop(client: httpx.Client) -> None:
+def test_policy_follows_renamed_columns_and_refuses_their_drop(client: httpx2.Client) -> None:
     path = client.post("/datasets", json=KEYED).headers["location"]
 
-    def change(**wanted: Any) -> httpx.Response:
+    def change(**wanted: Any) -> httpx2.Response:
         tag = client.get(path).headers["etag"]
         return client.patch(path, json={"changes": [wanted]}, headers={"If-Match": tag})
 

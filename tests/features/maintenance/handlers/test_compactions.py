@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import problem, upsert
@@ -22,7 +22,7 @@ PARTED = {
 
 
 @pytest.fixture
-def parted(client: httpx.Client, service: Service) -> str:
+def parted(client: httpx2.Client, service: Service) -> str:
     """A dataset with two logs in each of two partitions."""
     path = client.post("/datasets", json=PARTED).headers["location"]
     for _ in range(2):
@@ -31,7 +31,7 @@ def parted(client: httpx.Client, service: Service) -> str:
     return path
 
 
-def compacted(client: httpx.Client, service: Service, path: str, **request: Any) -> dict[str, Any]:
+def compacted(client: httpx2.Client, service: Service, path: str, **request: Any) -> dict[str, Any]:
     """The job of a compaction that has succeeded."""
     answer = client.post(f"{path}/compactions", **request)
     assert answer.status_code == 202, answer.text
@@ -43,7 +43,7 @@ def compacted(client: httpx.Client, service: Service, path: str, **request: Any)
 
 
 def test_compaction_reports_its_result_and_its_actor(
-    client: httpx.Client, service: Service, parted: str
+    client: httpx2.Client, service: Service, parted: str
 ) -> None:
     job = compacted(client, service, parted)
     result = job["result"]
@@ -59,7 +59,7 @@ def test_compaction_reports_its_result_and_its_actor(
 
 
 def test_compaction_is_restricted_to_the_requested_partitions(
-    client: httpx.Client, service: Service, parted: str
+    client: httpx2.Client, service: Service, parted: str
 ) -> None:
     job = compacted(client, service, parted, json={"partitions": ["day=m*"]})
     assert job["result"]["files_removed"] == 2
@@ -68,13 +68,13 @@ def test_compaction_is_restricted_to_the_requested_partitions(
 
 
 @pytest.mark.parametrize("body", [{"partitions": []}, {"partitions": ["hour=1"]}, {"files": []}])
-def test_invalid_body_is_refused(client: httpx.Client, parted: str, body: Any) -> None:
+def test_invalid_body_is_refused(client: httpx2.Client, parted: str, body: Any) -> None:
     answer = client.post(f"{parted}/compactions", json=body)
     problem(answer, 400, "invalid-request")
 
 
 def test_idempotency_key_makes_one_job_for_one_body(
-    client: httpx.Client, service: Service, parted: str
+    client: httpx2.Client, service: Service, parted: str
 ) -> None:
     headers = {"Idempotency-Key": "once"}
     first = client.post(f"{parted}/compactions", headers=headers)
@@ -85,7 +85,7 @@ def test_idempotency_key_makes_one_job_for_one_body(
 
 
 def test_compaction_runs_beside_a_waiting_write_and_can_be_cancelled(
-    client: httpx.Client, service: Service, parted: str
+    client: httpx2.Client, service: Service, parted: str
 ) -> None:
     write = client.post(f"{parted}/writes", json=upsert({"id": 2, "day": "mon"})).json()
     job = client.post(f"{parted}/compactions").json()

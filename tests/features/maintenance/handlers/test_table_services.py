@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import ORDERS, problem
@@ -23,12 +23,12 @@ DEFAULTS = {
 TAGS = {"period": "day", "keep": 7}
 
 
-def test_dataset_has_default_services(client: httpx.Client) -> None:
+def test_dataset_has_default_services(client: httpx2.Client) -> None:
     path = client.post("/datasets", json=ORDERS).headers["location"]
     assert client.get(path).json()["services"] == DEFAULTS
 
 
-def test_requested_services_are_completed_by_defaults(client: httpx.Client) -> None:
+def test_requested_services_are_completed_by_defaults(client: httpx2.Client) -> None:
     chosen = {"compaction": {"logs": 4, "log_ratio": None}, "timeline": None, "tags": TAGS}
     created = client.post("/datasets", json={**ORDERS, "services": chosen})
     assert created.status_code == 201
@@ -41,7 +41,7 @@ def test_requested_services_are_completed_by_defaults(client: httpx.Client) -> N
     }
 
 
-def test_service_change_replaces_all_services_and_is_a_version(client: httpx.Client) -> None:
+def test_service_change_replaces_all_services_and_is_a_version(client: httpx2.Client) -> None:
     created = client.post("/datasets", json={**ORDERS, "services": {"compaction": None, "tags": TAGS}})
     path = created.headers["location"]
     changed = client.patch(path, json={"services": {"timeline": None}}, headers={"If-Match": '"0"'})
@@ -55,7 +55,7 @@ def test_service_change_replaces_all_services_and_is_a_version(client: httpx.Cli
     assert client.get(path).json()["services"] == changed.json()["services"]
 
 
-def test_view_has_services_of_its_own(client: httpx.Client, orders: str) -> None:
+def test_view_has_services_of_its_own(client: httpx2.Client, orders: str) -> None:
     made = client.post("/views", json={"name": "notes", "sql": "SELECT id FROM orders", "record_key": ["id"]})
     assert made.status_code == 201, made.text
     path = "/datasets/notes"
@@ -77,7 +77,7 @@ def test_view_has_services_of_its_own(client: httpx.Client, orders: str) -> None
     ],
 )
 def test_invalid_services_are_refused(
-    client: httpx.Client, orders: str, services: dict[str, Any], pointer: str
+    client: httpx2.Client, orders: str, services: dict[str, Any], pointer: str
 ) -> None:
     path = client.get(orders).json()["id"]
     answers = (
@@ -89,7 +89,7 @@ def test_invalid_services_are_refused(
 
 
 @pytest.mark.parametrize("services", [{"vacuum": {}}, {"tags": {"period": "year"}}, {"tags": {}}, []])
-def test_unknown_services_are_refused(client: httpx.Client, services: Any) -> None:
+def test_unknown_services_are_refused(client: httpx2.Client, services: Any) -> None:
     answer = client.post("/datasets", json={**ORDERS, "services": services})
     assert answer.status_code in (400, 422)
     assert "services" in answer.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from sqlalchemy import insert
@@ -22,7 +22,7 @@ from tests.support.service import Service
 REPORTED = {**ORDERS, "services": {"metastore": {"database": "lake", "table": "orders"}}}
 
 
-def test_metastore_service_requires_a_configured_metastore(client: httpx.Client, orders: str) -> None:
+def test_metastore_service_requires_a_configured_metastore(client: httpx2.Client, orders: str) -> None:
     response = problem(
         client.post("/datasets", json={**REPORTED, "name": "reported"}), 422, "invalid-dataset"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import text
 
@@ -14,7 +14,7 @@ from app.kernel.commit import small_files
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 
-Client = httpx.Client
+Client = httpx2.Client
 VISITS = {
     "name": "visits",
     "schema": {

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.features.maintenance.compose import maintenance_store
@@ -33,20 +33,20 @@ VISITS = {
 
 
 @pytest.fixture
-def visits(client: httpx.Client, service: Service) -> str:
+def visits(client: httpx2.Client, service: Service) -> str:
     """The path of a dataset with rows in two partitions."""
     path = client.post("/datasets", json=VISITS).headers["location"]
     write(client, service, path, {"id": 1, "day": "2026-11-16"}, {"id": 2, "day": "2026-11-17"})
     return path
 
 
-def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, Any]) -> None:
+def write(client: httpx2.Client, service: Service, path: str, *rows: dict[str, Any]) -> None:
     assert client.post(f"{path}/writes", json=upsert(*rows)).status_code == 202
     service.work()
 
 
 @pytest.fixture
-def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
+def keep(client: httpx2.Client, service: Service, visits: str) -> Callable[[], None]:
     """Does what the reconciler of partitions does in a worker, if the dataset is due."""
     keeping = RunMaintenance(
         tables=maintenance_store(service.platform),
@@ -58,7 +58,7 @@ def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], No
 
 
 @pytest.fixture
-def markers(service: Service, client: httpx.Client, visits: str) -> Callable[[], dict[str, int]]:
+def markers(service: Service, client: httpx2.Client, visits: str) -> Callable[[], dict[str, int]]:
     """The versions that markers in storage say, by partition."""
     storage = open_storage(service.settings.storage_uri)
     dataset_id = client.get(visits).json()["id"]
@@ -77,7 +77,7 @@ def markers(service: Service, client: httpx.Client, visits: str) -> Callable[[],
 
 @share(2)
 def test_partition_is_marked_done_reopened_and_done_again(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     visits: str,
     keep: Callable[[], None],
@@ -124,7 +124,7 @@ def test_partition_is_marked_done_reopened_and_done_again(
 
 
 def test_idle_partition_is_marked_done(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     visits: str,
     keep: Callable[[], None],
@@ -146,7 +146,7 @@ def test_idle_partition_is_marked_done(
 
 
 def test_disabled_service_removes_marks_and_markers(
-    client: httpx.Client,
+    client: httpx2.Client,
     visits: str,
     keep: Callable[[], None],
     markers: Callable[[], dict[str, int]],
@@ -164,7 +164,7 @@ def test_disabled_service_removes_marks_and_markers(
 
 
 def test_invalid_partition_requests_are_refused_with_pointers(
-    client: httpx.Client, orders: str, visits: str
+    client: httpx2.Client, orders: str, visits: str
 ) -> None:
     path = f"{visits}/partitions/done"
     refusal = problem(client.post(path, json={"partitions": [MONDAY, "day=never"]}), 400, "invalid-request")
@@ -194,7 +194,7 @@ def test_invalid_partition_requests_are_refused_with_pointers(
 
 
 def test_partition_webhook_is_delivered_in_order_despite_failures(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     visits: str,
     keep: Callable[[], None],
@@ -242,7 +242,7 @@ def test_partition_webhook_is_delivered_in_order_despite_failures(
 
 
 def test_partition_webhook_requires_its_own_options(
-    client: httpx.Client, orders: str, visits: str, receiver: Receiver
+    client: httpx2.Client, orders: str, visits: str, receiver: Receiver
 ) -> None:
     wanted = {"dataset": "visits", "url": receiver.url, "events": "partitions"}
     for more, pointer in (

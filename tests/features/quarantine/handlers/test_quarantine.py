@@ -7,14 +7,14 @@ import gzip
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pytest
 
 from tests.kernel.codecs.samples import arrow_stream, parquet
 from tests.support.service import Service
 
-Client = httpx.Client
+Client = httpx2.Client
 
 
 def write(
@@ -38,7 +38,7 @@ def send(client: Client, path: str, content: bytes, kind: str, **headers: str) -
     )
 
 
-def accepted(answer: httpx.Response) -> dict[str, Any]:
+def accepted(answer: httpx2.Response) -> dict[str, Any]:
     assert answer.status_code == 202, answer.text
     job: dict[str, Any] = answer.json()
     return job
@@ -57,7 +57,7 @@ def listed(client: Client, path: str, **query: Any) -> list[dict[str, Any]]:
         query["page_token"] = token
 
 
-def redrive(client: Client, path: str, body: Any, **headers: str) -> httpx.Response:
+def redrive(client: Client, path: str, body: Any, **headers: str) -> httpx2.Response:
     return client.post(f"{path}/quarantine/redrives", json=body, headers=headers)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
@@ -16,14 +16,14 @@ from tests.support.webhooks import tenant_of
 HEADER = "headwater-corrected"
 
 
-def write(client: httpx.Client, service: Service, path: str, body: dict[str, Any]) -> None:
+def write(client: httpx2.Client, service: Service, path: str, body: dict[str, Any]) -> None:
     answer = client.post(f"{path}/writes", json=body)
     assert answer.status_code == 202, answer.text
     service.work()
 
 
 @pytest.fixture(params=["copy_on_write", "merge_on_read"])
-def table(client: httpx.Client, service: Service, request: pytest.FixtureRequest) -> str:
+def table(client: httpx2.Client, service: Service, request: pytest.FixtureRequest) -> str:
     """Version 1 has rows 1–4. Version 2 corrects row 1, version 3 deletes row 2, version 4 adds row 5."""
     answer = client.post("/datasets", json={**ORDERS, "table_type": request.param})
     assert answer.status_code == 201, answer.text
@@ -35,7 +35,7 @@ def table(client: httpx.Client, service: Service, request: pytest.FixtureRequest
     return path
 
 
-def hint(answer: httpx.Response) -> bool | None:
+def hint(answer: httpx2.Response) -> bool | None:
     """What the header and the JSON object state: the same."""
     assert answer.status_code == 200, answer.text
     text = answer.headers.get(HEADER)
@@ -45,12 +45,12 @@ def hint(answer: httpx.Response) -> bool | None:
     return stated
 
 
-def rows(client: httpx.Client, path: str, **params: Any) -> bool | None:
+def rows(client: httpx2.Client, path: str, **params: Any) -> bool | None:
     return hint(client.get(f"{path}/rows", params=params))
 
 
 def test_page_of_an_earlier_version_states_whether_its_rows_were_corrected(
-    client: httpx.Client, table: str
+    client: httpx2.Client, table: str
 ) -> None:
     assert rows(client, table, version=1) is True
     assert rows(client, table, version=1, where="id <= 1") is True
@@ -67,13 +67,13 @@ def test_page_of_an_earlier_version_states_whether_its_rows_were_corrected(
     assert rows(client, table, version=1, meta="true", corrected_since="true") is True
 
 
-def test_latest_version_has_no_hint(client: httpx.Client, table: str) -> None:
+def test_latest_version_has_no_hint(client: httpx2.Client, table: str) -> None:
     for params in ({}, {"version": 4}, {"as_of": "2999-01-01T00:00:00Z"}, {"where": "id = 9"}):
         assert rows(client, table, **params) is None
     assert hint(client.get(f"{table}/rows/1")) is None
 
 
-def test_hint_is_of_the_rows_of_the_page(client: httpx.Client, table: str) -> None:
+def test_hint_is_of_the_rows_of_the_page(client: httpx2.Client, table: str) -> None:
     found, token = [], None
     while token is not None or not found:
         params = {"version": 1, "limit": 1} | ({} if token is None else {"page_token": token})
@@ -83,13 +83,13 @@ def test_hint_is_of_the_rows_of_the_page(client: httpx.Client, table: str) -> No
     assert sorted(found) == [(1, True), (2, True), (3, False), (4, False)]
 
 
-def test_other_formats_have_the_header(client: httpx.Client, table: str) -> None:
+def test_other_formats_have_the_header(client: httpx2.Client, table: str) -> None:
     for media_type in ("application/x-ndjson", "application/vnd.apache.arrow.stream"):
         answer = client.get(f"{table}/rows", params={"version": 1}, headers={"Accept": media_type})
         assert answer.headers[HEADER] == "true"
 
 
-def test_lookups_state_it(client: httpx.Client, table: str) -> None:
+def test_lookups_state_it(client: httpx2.Client, table: str) -> None:
     found = {key: hint(client.get(f"{table}/rows/{key}", params={"version": 1})) for key in range(1, 5)}
     assert found == {1: True, 2: True, 3: False, 4: False}
     for keys, corrected in (((3, 1), True), ((3, 4, 9), False), ((9,), False)):
@@ -101,7 +101,9 @@ def test_lookups_state_it(client: httpx.Client, table: str) -> None:
     assert len(history.json()["changes"]) == 1
 
 
-def test_read_job_of_an_earlier_version_states_it(client: httpx.Client, service: Service, table: str) -> None:
+def test_read_job_of_an_earlier_version_states_it(
+    client: httpx2.Client, service: Service, table: str
+) -> None:
     def read(**query: Any) -> bool | None:
         answer = client.post(f"{table}/reads", json=query)
         assert answer.status_code == 202, answer.text
@@ -126,7 +128,7 @@ def test_read_job_of_an_earlier_version_states_it(client: httpx.Client, service:
 
 
 def test_feed_that_does_not_record_or_keep_corrections_gives_no_hint(
-    client: httpx.Client, service: Service, table: str
+    client: httpx2.Client, service: Service, table: str
 ) -> None:
     body = {**ORDERS, "name": "input", "table_type": "merge_on_read", "changelog": {"producer": "input"}}
     path = client.post("/datasets", json=body).headers["location"]
@@ -145,7 +147,7 @@ def test_feed_that_does_not_record_or_keep_corrections_gives_no_hint(
 
 @pytest.mark.parametrize(("bound", "value"), [("CHECKED_FILES_MAX", 1), ("CHECKED_ROWS_MAX", 3)])
 def test_hint_is_absent_where_it_would_cost_too_much(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     orders: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -164,7 +166,7 @@ def test_hint_is_absent_where_it_would_cost_too_much(
     assert rows(client, orders, version=1) is True
 
 
-def test_hint_is_of_the_visible_rows_only(client: httpx.Client, service: Service, table: str) -> None:
+def test_hint_is_of_the_visible_rows_only(client: httpx2.Client, service: Service, table: str) -> None:
     tenant = tenant_of(client, service)
     for where, corrected in (("id >= 3", False), ("id <= 1", True)):
         grants = (Grant(datasets="*", scopes=(KeyScope.READ,), where=where),)

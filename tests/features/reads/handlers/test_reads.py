@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
@@ -29,13 +29,13 @@ LATER = 86_400
 
 
 @pytest.fixture(scope="module")
-def table(service: Service) -> Iterator[tuple[httpx.Client, str]]:
+def table(service: Service) -> Iterator[tuple[httpx2.Client, str]]:
     """A client, and the path of a dataset with columns of many types and a past."""
     with service.client(service.new_key("reader of results")) as client:
         yield client, keyed_history(client, service, 5)
 
 
-def started(client: httpx.Client, service: Service, path: str, **body: Any) -> str:
+def started(client: httpx2.Client, service: Service, path: str, **body: Any) -> str:
     """The path of a read job that has succeeded."""
     answer = client.post(f"{path}/reads", json=body)
     assert answer.status_code == 202, answer.text
@@ -49,7 +49,7 @@ def texts(rows: list[Row]) -> list[str]:
     return sorted(json.dumps(row) for row in rows)
 
 
-def test_results_of_every_format_equal_the_pages(table: tuple[httpx.Client, str], service: Service) -> None:
+def test_results_of_every_format_equal_the_pages(table: tuple[httpx2.Client, str], service: Service) -> None:
     client, path = table
     for version in (2, 6):
         rows = table_rows(client, path, version=version)
@@ -87,12 +87,12 @@ def test_results_of_every_format_equal_the_pages(table: tuple[httpx.Client, str]
             assert sorted(map(repr, each.to_pylist())) == sorted(map(repr, page_table.to_pylist()))
 
 
-def copied(client: httpx.Client, path: str) -> Row:
+def copied(client: httpx2.Client, path: str) -> Row:
     fields = client.get(path).json()["schema"]["fields"]
     return {"fields": [{name: each[name] for name in ("name", "type")} for each in fields]}
 
 
-def test_result_files_are_listed_and_downloaded(table: tuple[httpx.Client, str], service: Service) -> None:
+def test_result_files_are_listed_and_downloaded(table: tuple[httpx2.Client, str], service: Service) -> None:
     client, path = table
     job = started(
         client,
@@ -120,7 +120,7 @@ def test_result_files_are_listed_and_downloaded(table: tuple[httpx.Client, str],
     problem(client.get(f"{job}/result/files/part-00002.ndjson"), 404, "not-found")
 
 
-def test_read_waits_for_its_result_on_request(client: httpx.Client, orders: str, service: Service) -> None:
+def test_read_waits_for_its_result_on_request(client: httpx2.Client, orders: str, service: Service) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     with service.working():
@@ -138,7 +138,7 @@ def test_read_waits_for_its_result_on_request(client: httpx.Client, orders: str,
 
 
 def test_retry_returns_the_job_of_the_first_request(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     key = {"Idempotency-Key": "k"}
     first = client.post(f"{orders}/reads", json={"limit": 5}, headers=key)
@@ -153,7 +153,7 @@ def test_retry_returns_the_job_of_the_first_request(
 
 
 def test_incremental_read_returns_rows_changed_between_two_versions(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     for rows in (
         [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}],
@@ -171,7 +171,7 @@ def test_incremental_read_returns_rows_changed_between_two_versions(
     assert client.get(f"{job}/result").json()["rows"] == [{"id": 3, "note": "d"}]
 
 
-def test_unknown_query_type_is_refused(client: httpx.Client, orders: str) -> None:
+def test_unknown_query_type_is_refused(client: httpx2.Client, orders: str) -> None:
     found = problem(client.post(f"{orders}/reads", json={"query": "realtime"}), 400, "invalid-request")
     (error,) = found["errors"]
     assert error["pointer"] == "/query"
@@ -200,14 +200,14 @@ def test_unknown_query_type_is_refused(client: httpx.Client, orders: str) -> Non
     ],
 )
 def test_invalid_read_is_refused(
-    client: httpx.Client, orders: str, body: Row, status: int, code: str, pointer: str | None
+    client: httpx2.Client, orders: str, body: Row, status: int, code: str, pointer: str | None
 ) -> None:
     found = problem(client.post(f"{orders}/reads", json=body), status, code)
     if pointer is not None:
         assert found["errors"][0]["pointer"] == pointer
 
 
-def test_only_read_jobs_have_a_result(client: httpx.Client, orders: str, service: Service) -> None:
+def test_only_read_jobs_have_a_result(client: httpx2.Client, orders: str, service: Service) -> None:
     job = client.post(f"{orders}/writes", json=upsert({"id": 1})).headers["location"]
     assert "is a write" in problem(client.get(f"{job}/result"), 404, "not-found")["detail"]
     problem(client.get(f"/jobs/{job[-36:-1]}x/result"), 404, "not-found")
@@ -217,7 +217,7 @@ def test_only_read_jobs_have_a_result(client: httpx.Client, orders: str, service
     problem(client.get(f"{cancelled}/result"), 409, "job-cancelled")
 
 
-def test_result_of_a_failed_job_is_its_problem(client: httpx.Client, orders: str, service: Service) -> None:
+def test_result_of_a_failed_job_is_its_problem(client: httpx2.Client, orders: str, service: Service) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     storage = open_storage(service.settings.storage_uri)
@@ -231,7 +231,7 @@ def test_result_of_a_failed_job_is_its_problem(client: httpx.Client, orders: str
 
 
 def test_damaged_result_is_refused_before_its_first_byte(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
@@ -244,7 +244,7 @@ def test_damaged_result_is_refused_before_its_first_byte(
 
 @share(2)
 def test_result_expires_after_its_retention(
-    client: httpx.Client, orders: str, service: Service, new_client: Callable[..., httpx.Client]
+    client: httpx2.Client, orders: str, service: Service, new_client: Callable[..., httpx2.Client]
 ) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
@@ -272,7 +272,7 @@ def test_result_expires_after_its_retention(
     assert not [path for path, _ in storage.list("") if job[-36:] in path]
 
 
-def test_read_scope_may_start_a_read(client: httpx.Client, orders: str, service: Service) -> None:
+def test_read_scope_may_start_a_read(client: httpx2.Client, orders: str, service: Service) -> None:
     job = client.post(f"{orders}/reads").headers["location"]
     key = service.tenants.make_key(tenant_of(service, job), ("read",)).api_key
     with service.client(key) as reader:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
@@ -31,14 +31,14 @@ Row = dict[str, Any]
 LOGS = {"table_type": "merge_on_read", "changelog": {"producer": "input"}}
 
 
-def scanned(client: httpx.Client, path: str, **body: Any) -> Row:
+def scanned(client: httpx2.Client, path: str, **body: Any) -> Row:
     answer = client.post(f"{path}/scans", json=body)
     assert answer.status_code == 200, answer.text
     found: Row = answer.json()
     return found
 
 
-def content_of(client: httpx.Client, part: Row) -> pa.Table:
+def content_of(client: httpx2.Client, part: Row) -> pa.Table:
     """The rows of a part, of the form that the plan says."""
     answer = client.get(part["links"]["self"])
     assert answer.status_code == 200, answer.text
@@ -51,13 +51,13 @@ def content_of(client: httpx.Client, part: Row) -> pa.Table:
     return pq.read_table(io.BytesIO(answer.content))
 
 
-def rows_of(client: httpx.Client, scan: Row) -> list[str]:
+def rows_of(client: httpx2.Client, scan: Row) -> list[str]:
     names = [field["name"] for field in scan["schema"]["fields"]]
     tables = [content_of(client, part) for part in scan["parts"]]
     return sorted(repr(row) for table in tables for row in table.select(names).to_pylist())
 
 
-def page_rows(client: httpx.Client, path: str, **query: Any) -> list[str]:
+def page_rows(client: httpx2.Client, path: str, **query: Any) -> list[str]:
     headers = {"Accept": "application/vnd.apache.arrow.stream"}
     answer = client.get(f"{path}/rows", params={"limit": 1_000, **query}, headers=headers)
     return sorted(repr(row) for row in ipc.open_stream(io.BytesIO(answer.content)).read_all().to_pylist())
@@ -80,7 +80,7 @@ def test_scan_has_the_rows_of_the_pages(service: Service, more: Row) -> None:
         assert len(table_rows(client, path)) > 0
 
 
-def test_parts_are_downloaded_in_ranges(client: httpx.Client, orders: str, service: Service) -> None:
+def test_parts_are_downloaded_in_ranges(client: httpx2.Client, orders: str, service: Service) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     [part] = scanned(client, orders)["parts"]
@@ -97,7 +97,7 @@ def test_parts_are_downloaded_in_ranges(client: httpx.Client, orders: str, servi
 
 
 def test_scan_keeps_its_version_for_a_bounded_time(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
@@ -144,7 +144,7 @@ def test_scan_keeps_its_version_for_a_bounded_time(
     assert rows_of(client, scanned(client, orders)) == ["{'id': 1, 'note': 'c'}"]
 
 
-def test_scan_is_unchanged_by_compactions_and_writes(client: httpx.Client, service: Service) -> None:
+def test_scan_is_unchanged_by_compactions_and_writes(client: httpx2.Client, service: Service) -> None:
     path = client.post("/datasets", json={**ORDERS, **LOGS}).headers["location"]
     for note in "ab":
         client.post(f"{path}/writes", json=upsert({"id": 1, "note": note}, {"id": ord(note), "note": note}))
@@ -174,7 +174,7 @@ def test_scan_is_unchanged_by_compactions_and_writes(client: httpx.Client, servi
     ],
     ids=json.dumps,
 )
-def test_invalid_member_is_named(client: httpx.Client, orders: str, body: Row, pointer: str) -> None:
+def test_invalid_member_is_named(client: httpx2.Client, orders: str, body: Row, pointer: str) -> None:
     members = problem(client.post(f"{orders}/scans", json=body), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == pointer
 

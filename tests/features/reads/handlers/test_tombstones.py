@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
@@ -28,7 +28,7 @@ FIRST, SECOND, THIRD = ("2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z", "2026-11
 class Deleted:
     """A dataset in which key 1 was written at FIRST and deleted at SECOND, in version 2. Key 2 has a row."""
 
-    def __init__(self, service: Service, client: httpx.Client, **settings: Any) -> None:
+    def __init__(self, service: Service, client: httpx2.Client, **settings: Any) -> None:
         self.service, self.client = service, client
         new = {"name": "readings", "schema": {"fields": FIELDS}, "record_key": ["id"], "ordering_field": "at"}
         self.path = client.post("/datasets", json=new | settings).raise_for_status().headers["location"]
@@ -42,7 +42,7 @@ class Deleted:
         assert ended["state"] == "succeeded", ended
         return ended
 
-    def row(self, number: int, client: httpx.Client | None = None, **query: Any) -> httpx.Response:
+    def row(self, number: int, client: httpx2.Client | None = None, **query: Any) -> httpx2.Response:
         return (client or self.client).get(f"{self.path}/rows/{number}", params=query)
 
     def explained(self, *rows: dict[str, Any]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def delete(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def deleted(service: Service, client: httpx.Client) -> Callable[..., Deleted]:
+def deleted(service: Service, client: httpx2.Client) -> Callable[..., Deleted]:
     return lambda **settings: Deleted(service, client, **settings)
 
 
@@ -105,7 +105,7 @@ def test_delete_with_the_option_leaves_no_tombstone(deleted: Callable[..., Delet
 
 @pytest.mark.parametrize("hidden", [{"where": "note <> 'b'"}, {"mask": ("at",)}], ids=["rows", "value"])
 def test_delete_is_hidden_from_a_reader_of_a_part(
-    deleted: Callable[..., Deleted], service: Service, client: httpx.Client, hidden: dict[str, Any]
+    deleted: Callable[..., Deleted], service: Service, client: httpx2.Client, hidden: dict[str, Any]
 ) -> None:
     """It may be of a row, or have a value, that the reader may not see."""
     table = deleted()

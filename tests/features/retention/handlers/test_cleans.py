@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import Uuid, bindparam, func, make_url, text, update
 
@@ -23,7 +23,7 @@ from tests.support.postgres import TestServer
 from tests.support.service import Service
 
 
-def cleaned(client: httpx.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
+def cleaned(client: httpx2.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
     """The result of a clean that has run, a day after all that was before it."""
     tenant_id, dataset_id = place_of(client, service, path)
     with service.database.tenant(tenant_id) as connection:
@@ -41,7 +41,7 @@ def cleaned(client: httpx.Client, service: Service, path: str, **body: Any) -> d
     return found
 
 
-def rows(client: httpx.Client, path: str, **query: Any) -> list[dict[str, Any]]:
+def rows(client: httpx2.Client, path: str, **query: Any) -> list[dict[str, Any]]:
     """The rows of all pages, each of one row."""
     found: list[dict[str, Any]] = []
     query = {"limit": 1, **query}
@@ -56,7 +56,7 @@ def rows(client: httpx.Client, path: str, **query: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def table(client: httpx.Client, service: Service) -> str:
+def table(client: httpx2.Client, service: Service) -> str:
     """Four versions of a table with logs, the last of them a compaction."""
     definition = {**ORDERS, "table_type": "merge_on_read", "changelog": {"producer": "input"}}
     path: str = client.post("/datasets", json=definition).headers["location"]
@@ -69,7 +69,7 @@ def table(client: httpx.Client, service: Service) -> str:
     return path
 
 
-def place_of(client: httpx.Client, service: Service, table: str) -> tuple[str, str]:
+def place_of(client: httpx2.Client, service: Service, table: str) -> tuple[str, str]:
     """Tenant and id of the dataset."""
     dataset_id: str = client.get(table).json()["id"]
     [folder] = _storage(service).glob(f"*/{dataset_id}")
@@ -81,7 +81,7 @@ def _storage(service: Service) -> Path:
 
 
 def test_read_lease_keeps_its_version_through_compaction_and_clean(
-    client: httpx.Client, service: Service, table: str
+    client: httpx2.Client, service: Service, table: str
 ) -> None:
     place = place_of(client, service, table)
     leases = ReadLeaseStore(service.database)
@@ -113,7 +113,7 @@ def test_read_lease_keeps_its_version_through_compaction_and_clean(
     assert client.get(f"{table}/changes").json()["changes"] == feed
 
 
-def test_named_version_survives_a_clean(client: httpx.Client, service: Service, table: str) -> None:
+def test_named_version_survives_a_clean(client: httpx2.Client, service: Service, table: str) -> None:
     before = rows(client, table, version=2)
     client.post(f"{table}/tags", json={"name": "second", "version": 2})
     service.work()
@@ -125,7 +125,7 @@ def test_named_version_survives_a_clean(client: httpx.Client, service: Service, 
 
 
 def test_verification_starts_at_the_earliest_retained_version(
-    client: httpx.Client, service: Service, orders: str, postgres: TestServer
+    client: httpx2.Client, service: Service, orders: str, postgres: TestServer
 ) -> None:
     """Though its feed begins earlier."""
     for note in "abcde":
@@ -155,7 +155,7 @@ def test_verification_starts_at_the_earliest_retained_version(
     assert (error["type"], error["earliest"]) == ("/problems/version-expired", 4)
 
 
-def test_archived_instants_stay_in_the_timeline(client: httpx.Client, service: Service, orders: str) -> None:
+def test_archived_instants_stay_in_the_timeline(client: httpx2.Client, service: Service, orders: str) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     definition = client.get(orders)
@@ -205,14 +205,14 @@ def test_archived_instants_stay_in_the_timeline(client: httpx.Client, service: S
     [({"versions": 0}, "/versions"), ({"seconds": -1}, "/seconds"), ({"days": 1}, "/days")],
 )
 def test_invalid_clean_is_refused(
-    client: httpx.Client, orders: str, body: dict[str, Any], pointer: str
+    client: httpx2.Client, orders: str, body: dict[str, Any], pointer: str
 ) -> None:
     refused = problem(client.post(f"{orders}/cleans", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
 def test_clean_is_idempotent_and_requires_the_write_scope(
-    client: httpx.Client, new_client: Callable[..., httpx.Client], orders: str
+    client: httpx2.Client, new_client: Callable[..., httpx2.Client], orders: str
 ) -> None:
     headers = {"Idempotency-Key": "once"}
     first = client.post(f"{orders}/cleans", headers=headers, json={"versions": 3})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import make_url
 
@@ -34,7 +34,7 @@ Maintain = Callable[[], None]
 
 
 @pytest.fixture
-def age(service: Service, postgres: TestServer, client: httpx.Client) -> Age:
+def age(service: Service, postgres: TestServer, client: httpx2.Client) -> Age:
     """Gives the commits of a dataset, and all files, these ages in days."""
 
     def run(path: str, *days: int) -> None:
@@ -67,7 +67,7 @@ def maintain(service: Service) -> Maintain:
     return run
 
 
-def written(client: httpx.Client, service: Service, path: str) -> None:
+def written(client: httpx2.Client, service: Service, path: str) -> None:
     """Makes a version for each note: row 1 changes, and there is one more row."""
     for number, note in enumerate(NOTES, start=2):
         rows = upsert({"id": 1, "note": note}, {"id": number, "note": note})
@@ -75,13 +75,13 @@ def written(client: httpx.Client, service: Service, path: str) -> None:
         service.work()
 
 
-def rows(client: httpx.Client, path: str, **query: Any) -> list[tuple[int, str]]:
+def rows(client: httpx2.Client, path: str, **query: Any) -> list[tuple[int, str]]:
     page = client.get(f"{path}/rows", params=query)
     assert page.status_code == 200, page.text
     return sorted((row["id"], row["note"]) for row in page.json()["rows"])
 
 
-def cleans(client: httpx.Client, path: str) -> list[dict[str, Any]]:
+def cleans(client: httpx2.Client, path: str) -> list[dict[str, Any]]:
     query = {"dataset": client.get(path).json()["name"], "kind": "clean"}
     found: list[dict[str, Any]] = client.get("/jobs", params=query).json()["items"]
     return found
@@ -89,7 +89,7 @@ def cleans(client: httpx.Client, path: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_versions_older_than_a_week_expire_and_names_and_readers_keep_theirs(
-    client: httpx.Client, service: Service, age: Age, maintain: Maintain, table_type: str
+    client: httpx2.Client, service: Service, age: Age, maintain: Maintain, table_type: str
 ) -> None:
     path = client.post("/datasets", json={**ORDERS, "table_type": table_type}).headers["location"]
     written(client, service, path)
@@ -119,7 +119,7 @@ def test_versions_older_than_a_week_expire_and_names_and_readers_keep_theirs(
 
 
 def test_page_of_rows_that_is_followed_keeps_its_version(
-    client: httpx.Client, service: Service, orders: str, age: Age, maintain: Maintain
+    client: httpx2.Client, service: Service, orders: str, age: Age, maintain: Maintain
 ) -> None:
     written(client, service, orders)
     query = {"version": 2, "limit": 1}
@@ -132,7 +132,7 @@ def test_page_of_rows_that_is_followed_keeps_its_version(
 
 
 def test_savepoint_keeps_its_version_and_the_feed_after_it(
-    client: httpx.Client, service: Service, age: Age, maintain: Maintain
+    client: httpx2.Client, service: Service, age: Age, maintain: Maintain
 ) -> None:
     retention = {"changelog": {"producer": "full", "retention": {"seconds": WEEK}}}
     path = client.post("/datasets", json={**ORDERS, **retention}).headers["location"]
@@ -153,7 +153,7 @@ def test_savepoint_keeps_its_version_and_the_feed_after_it(
 
 @pytest.mark.parametrize("max_lag", [None, {"seconds": WEEK}])
 def test_consumer_eight_days_behind_a_feed_of_a_week(
-    client: httpx.Client, service: Service, age: Age, maintain: Maintain, max_lag: dict[str, int] | None
+    client: httpx2.Client, service: Service, age: Age, maintain: Maintain, max_lag: dict[str, int] | None
 ) -> None:
     """Its changes are kept for it, unless it has a max lag. Others get a clear refusal."""
     retention = {"changelog": {"producer": "full", "retention": {"seconds": WEEK}}}
@@ -179,7 +179,7 @@ def test_consumer_eight_days_behind_a_feed_of_a_week(
 
 
 def test_null_keeps_every_version_and_idle_datasets_are_polled_no_more(
-    client: httpx.Client, service: Service, age: Age, maintain: Maintain
+    client: httpx2.Client, service: Service, age: Age, maintain: Maintain
 ) -> None:
     everything = {"services": {"history": None}}
     path = client.post("/datasets", json={**ORDERS, **everything}).headers["location"]
@@ -191,7 +191,7 @@ def test_null_keeps_every_version_and_idle_datasets_are_polled_no_more(
     assert place_due(service, client, path) == []
 
 
-def place_due(service: Service, client: httpx.Client, path: str) -> list[str]:
+def place_due(service: Service, client: httpx2.Client, path: str) -> list[str]:
     """The dataset, if its policies are due."""
     dataset_id = client.get(path).json()["id"]
     due = maintenance_store(service.platform).due(10_000)
@@ -209,7 +209,7 @@ def retain(service: Service) -> Retain:
     )
 
 
-def test_history_of_a_dataset_stays_where_its_other_services_change(client: httpx.Client) -> None:
+def test_history_of_a_dataset_stays_where_its_other_services_change(client: httpx2.Client) -> None:
     created = client.post("/datasets", json={**ORDERS, "services": {"history": None}})
     path = created.headers["location"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pyarrow.parquet as pq
 import pytest
 
@@ -31,7 +31,7 @@ def files_with(service: Service, value: str) -> Iterator[str]:
             yield path.name
 
 
-def written(client: httpx.Client, service: Service, path: str, **body: object) -> None:
+def written(client: httpx2.Client, service: Service, path: str, **body: object) -> None:
     answer = client.post(f"{path}/writes", json=body)
     assert answer.status_code == 202, answer.text
     service.work()

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import ORDERS, problem, upsert
@@ -28,7 +28,7 @@ def _write(incoming: Incoming, body: dict[str, Any]) -> None:
     incoming.service.work()
 
 
-def _register(incoming: Incoming, **members: Any) -> httpx.Response:
+def _register(incoming: Incoming, **members: Any) -> httpx2.Response:
     config = {"dataset": "orders", **members.pop("config", {})}
     body = {"name": "chain", "dataset": "copy", "kind": "dataset", "config": config, "mode": "continuous"}
     return incoming.client.post("/sources", json={**body, **members})

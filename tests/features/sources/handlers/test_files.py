@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -391,7 +391,7 @@ def test_folders_that_the_operator_has_not_named_are_refused(
 
 
 def test_tenant_may_read_the_folder_of_its_own_id(
-    client: httpx.Client, service: Service, incoming: Incoming, orders: str
+    client: httpx2.Client, service: Service, incoming: Incoming, orders: str
 ) -> None:
     tenant_id = client.get("/me").json()["tenant"]["id"]
     own = service.settings.data_dir / "own" / tenant_id

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import problem
@@ -22,7 +22,7 @@ def api() -> Iterator[Paged]:
         yield found
 
 
-def _register(incoming: Incoming, api: Paged, **members: Any) -> httpx.Response:
+def _register(incoming: Incoming, api: Paged, **members: Any) -> httpx2.Response:
     config = {
         "url": api.url,
         "cursor_parameter": "after",

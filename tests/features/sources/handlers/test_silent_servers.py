@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.fake_postgres import FakePostgres, columns, done, fake_postgres, row
@@ -108,7 +108,7 @@ def test_requests_that_wait_for_a_silent_server_end_and_leave_threads_to_others(
     monkeypatch.setattr("app.features.sources.service.register._SAMPLE_SECONDS", 3.0)
     path = _source(incoming, silent, "new", create={"record_key": ["id"]})
     other = incoming.service.client(incoming.service.new_key("other-of-silent"))
-    answers: list[httpx.Response] = []
+    answers: list[httpx2.Response] = []
 
     def start() -> None:
         answers.append(incoming.client.post(f"{path}/rounds"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.features.maintenance.compose import maintenance_store
@@ -242,7 +242,7 @@ def test_view_has_no_source(incoming: Incoming, orders: str, new_view: Callable[
 
 
 def test_quota_of_sources_and_of_what_is_written(
-    incoming: Incoming, service: Service, orders: str, new_client: Callable[..., httpx.Client]
+    incoming: Incoming, service: Service, orders: str, new_client: Callable[..., httpx2.Client]
 ) -> None:
     tenant = incoming.client.get("/me").json()["tenant"]["id"]
     operator = new_client()
@@ -261,7 +261,7 @@ def test_quota_of_sources_and_of_what_is_written(
 
 
 def test_source_of_a_suspended_tenant_starts_no_round(
-    incoming: Incoming, orders: str, new_client: Callable[..., httpx.Client]
+    incoming: Incoming, orders: str, new_client: Callable[..., httpx2.Client]
 ) -> None:
     tenant = incoming.client.get("/me").json()["tenant"]["id"]
     path = incoming.register(mode="continuous")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 
@@ -61,7 +61,7 @@ def ledgers(request: pytest.FixtureRequest) -> Iterator[Ledgers]:
         yield found
 
 
-def _register(incoming: Incoming, ledgers: Ledgers, **members: Any) -> httpx.Response:
+def _register(incoming: Incoming, ledgers: Ledgers, **members: Any) -> httpx2.Response:
     query = "SELECT id, note, seen FROM book WHERE note LIKE '%'"
     config = {"url": ledgers.url, "password": ledgers.password, "query": query}
     config = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, Literal
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from tests.support.postgres import TestServer
 from tests.support.service import Service
 
 
-def verified(client: httpx.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
+def verified(client: httpx2.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
     """The result of a verification that has run."""
     answer = client.post(f"{path}/verifications", json=body) if body else client.post(f"{path}/verifications")
     assert answer.status_code == 202, answer.text
@@ -37,7 +37,7 @@ def verified(client: httpx.Client, service: Service, path: str, **body: Any) -> 
 
 
 @pytest.fixture
-def table(client: httpx.Client, orders: str, service: Service) -> str:
+def table(client: httpx2.Client, orders: str, service: Service) -> str:
     """Three versions: rows, a correction and a retraction, a compaction in between."""
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
     service.work()
@@ -55,7 +55,7 @@ def table(client: httpx.Client, orders: str, service: Service) -> str:
 EQUAL = {"from_version": 0, "equal": True, "first_offset": 0, "differences": 0, "first_difference": None}
 
 
-def test_table_equals_its_feed_at_every_version(client: httpx.Client, service: Service, table: str) -> None:
+def test_table_equals_its_feed_at_every_version(client: httpx2.Client, service: Service, table: str) -> None:
     assert verified(client, service, table) == {
         **EQUAL,
         "version": 3,
@@ -71,7 +71,9 @@ def test_table_equals_its_feed_at_every_version(client: httpx.Client, service: S
     }  # fmt: skip
 
 
-def test_verification_may_be_awaited_and_repeated(client: httpx.Client, service: Service, table: str) -> None:
+def test_verification_may_be_awaited_and_repeated(
+    client: httpx2.Client, service: Service, table: str
+) -> None:
     with service.working():
         headers = {"Prefer": "wait=20", "Idempotency-Key": "once"}
         answer = client.post(f"{table}/verifications", headers=headers, json={"version": 1})
@@ -85,7 +87,7 @@ def test_verification_may_be_awaited_and_repeated(client: httpx.Client, service:
 
 
 def damage(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     postgres: TestServer,
     table: str,
@@ -139,7 +141,7 @@ def noting(number: int, note: str) -> Callable[[pa.Table], pa.Table]:
 
 
 def test_damaged_row_is_reported(
-    client: httpx.Client, service: Service, postgres: TestServer, table: str
+    client: httpx2.Client, service: Service, postgres: TestServer, table: str
 ) -> None:
     assert damage(client, service, postgres, table, "files", noting(3, "x"))
     found = verified(client, service, table)
@@ -157,7 +159,7 @@ def test_damaged_row_is_reported(
 
 
 def test_damaged_change_is_reported(
-    client: httpx.Client, service: Service, postgres: TestServer, table: str
+    client: httpx2.Client, service: Service, postgres: TestServer, table: str
 ) -> None:
     # Both changes of the key have the same effect, so the fold is legal, and only at version 1 it is another table.
     assert damage(client, service, postgres, table, "changelog_files", noting(2, "x")) == 2
@@ -166,7 +168,7 @@ def test_damaged_change_is_reported(
     assert (found["kind"], found["in_feed"]["note"], found["in_table"]["note"]) == ("different", "x", "b")
 
 
-def test_replaced_file_fails_the_verification(client: httpx.Client, service: Service, table: str) -> None:
+def test_replaced_file_fails_the_verification(client: httpx2.Client, service: Service, table: str) -> None:
     job = client.post(f"{table}/verifications").json()
     storage = open_storage(service.settings.storage_uri)
     dataset_id = client.get(table).json()["id"]
@@ -188,7 +190,7 @@ def test_replaced_file_fails_the_verification(client: httpx.Client, service: Ser
 
 
 def test_expired_feed_is_folded_over_the_version_before(
-    client: httpx.Client, service: Service, table: str
+    client: httpx2.Client, service: Service, table: str
 ) -> None:
     dataset_id = client.get(table).json()["id"]
     with service.database.tenant(_tenant(service, dataset_id)) as connection:
@@ -203,7 +205,7 @@ def test_expired_feed_is_folded_over_the_version_before(
     assert (error["type"], error["from_version"]) == ("/problems/not-verifiable", 2)
 
 
-def test_keyless_rows_are_verified(client: httpx.Client, service: Service, events: str) -> None:
+def test_keyless_rows_are_verified(client: httpx2.Client, service: Service, events: str) -> None:
     row = {"at": "2026-11-21T10:00:00Z", "what": "x"}
     for _ in range(2):
         client.post(
@@ -220,7 +222,7 @@ def test_keyless_rows_are_verified(client: httpx.Client, service: Service, event
     ("producer", "status"), [("full", 202), ("deferred", 202), ("input", 422), ("none", 422)]
 )
 def test_only_a_feed_of_its_table_is_verified(
-    client: httpx.Client, service: Service, producer: str, status: int
+    client: httpx2.Client, service: Service, producer: str, status: int
 ) -> None:
     definition = {**ORDERS, "table_type": "merge_on_read", "changelog": {"producer": producer}}
     path = client.post("/datasets", json=definition).headers["location"]
@@ -243,14 +245,14 @@ def test_only_a_feed_of_its_table_is_verified(
     ("body", "pointer"), [({"version": 4}, "/version"), ({"version": -1}, "/version"), ({"at": 1}, "/at")]
 )
 def test_invalid_verification_is_refused(
-    client: httpx.Client, table: str, body: dict[str, Any], pointer: str
+    client: httpx2.Client, table: str, body: dict[str, Any], pointer: str
 ) -> None:
     refused = problem(client.post(f"{table}/verifications", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
 def test_verification_of_another_tenant_is_not_found(
-    new_client: Callable[..., httpx.Client], table: str
+    new_client: Callable[..., httpx2.Client], table: str
 ) -> None:
     problem(new_client().post(f"{table}/verifications"), 404, "not-found")
     problem(new_client(("write",)).post(f"{table}/verifications"), 403, "forbidden")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from sqlalchemy import delete, update
@@ -21,7 +21,7 @@ from tests.support.service import Service
 
 
 @pytest.fixture
-def history(client: httpx.Client, orders: str, service: Service) -> list[list[dict[str, Any]]]:
+def history(client: httpx2.Client, orders: str, service: Service) -> list[list[dict[str, Any]]]:
     """The rows of the versions 0–3 of `orders`."""
     found: list[list[dict[str, Any]]] = [[]]
     for rows in (
@@ -34,19 +34,19 @@ def history(client: httpx.Client, orders: str, service: Service) -> list[list[di
     return found
 
 
-def write(client: httpx.Client, service: Service, orders: str, body: dict[str, Any]) -> None:
+def write(client: httpx2.Client, service: Service, orders: str, body: dict[str, Any]) -> None:
     assert client.post(f"{orders}/writes", json=body).status_code == 202
     service.work()
 
 
-def rows_of(client: httpx.Client, orders: str, **query: Any) -> list[dict[str, Any]]:
+def rows_of(client: httpx2.Client, orders: str, **query: Any) -> list[dict[str, Any]]:
     answer = client.get(f"{orders}/rows", params=query)
     assert answer.status_code == 200, answer.text
     return sorted(answer.json()["rows"], key=lambda row: row["id"])
 
 
 def done(
-    client: httpx.Client, service: Service, path: str, body: Any = None, **headers: str
+    client: httpx2.Client, service: Service, path: str, body: Any = None, **headers: str
 ) -> dict[str, Any]:
     """Requests a job, has it run, and returns it as it ended."""
     answer = client.post(path, json=body, headers=headers)
@@ -57,7 +57,7 @@ def done(
 
 
 def test_savepoints_and_tags_name_versions(
-    client: httpx.Client, orders: str, service: Service, history: list[Any]
+    client: httpx2.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     job = done(client, service, f"{orders}/savepoints", {"name": "before", "version": 1})
     assert (job["kind"], job["state"]) == ("savepoint", "succeeded")
@@ -84,7 +84,7 @@ def test_savepoints_and_tags_name_versions(
 
 
 @pytest.mark.usefixtures("history")
-def test_invalid_version_names_are_refused(client: httpx.Client, orders: str, service: Service) -> None:
+def test_invalid_version_names_are_refused(client: httpx2.Client, orders: str, service: Service) -> None:
     done(client, service, f"{orders}/tags", {"name": "release", "version": 2})
     refused = {
         ("savepoints", '{"name": "release"}'): (409, "/problems/name-taken"),
@@ -99,7 +99,7 @@ def test_invalid_version_names_are_refused(client: httpx.Client, orders: str, se
 
 
 @pytest.mark.usefixtures("history")
-def test_one_of_two_jobs_with_one_name_fails(client: httpx.Client, orders: str, service: Service) -> None:
+def test_one_of_two_jobs_with_one_name_fails(client: httpx2.Client, orders: str, service: Service) -> None:
     jobs = [client.post(f"{orders}/tags", json={"name": "one"}).headers["location"] for _ in range(2)]
     service.work()
     ended = [client.get(path).json() for path in jobs]
@@ -108,7 +108,7 @@ def test_one_of_two_jobs_with_one_name_fails(client: httpx.Client, orders: str, 
 
 
 @pytest.mark.usefixtures("history")
-def test_repeated_request_makes_one_job(client: httpx.Client, orders: str, service: Service) -> None:
+def test_repeated_request_makes_one_job(client: httpx2.Client, orders: str, service: Service) -> None:
     key = {"Idempotency-Key": "k"}
     first = client.post(f"{orders}/tags", json={"name": "once"}, headers=key)
     service.work()
@@ -120,7 +120,7 @@ def test_repeated_request_makes_one_job(client: httpx.Client, orders: str, servi
 
 
 def test_restore_returns_rows_and_emits_the_difference(
-    client: httpx.Client, orders: str, service: Service, history: list[Any]
+    client: httpx2.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     done(client, service, f"{orders}/savepoints", {"name": "before", "version": 1})
     job = done(client, service, f"{orders}/restores", {"savepoint": "before"})
@@ -143,7 +143,7 @@ def test_restore_returns_rows_and_emits_the_difference(
 
 
 def test_rollback_undoes_the_latest_writes(
-    client: httpx.Client, orders: str, service: Service, history: list[Any]
+    client: httpx2.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     # Changes of the schema do not count, and stay.
     etag = client.get(orders).headers["etag"]
@@ -163,7 +163,7 @@ def test_rollback_undoes_the_latest_writes(
 
 
 def test_rollback_counts_writes_accepted_before_it(
-    client: httpx.Client, orders: str, service: Service, history: list[Any]
+    client: httpx2.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     # Committed together, they are one version.
     client.post(f"{orders}/writes", json=upsert({"id": 8, "note": "y"}))
@@ -176,7 +176,7 @@ def test_rollback_counts_writes_accepted_before_it(
 
 @pytest.mark.usefixtures("history")
 def test_invalid_restore_and_rollback_are_refused(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     done(client, service, f"{orders}/tags", {"name": "release"})
     refused: list[tuple[dict[str, Any], int]] = [
@@ -200,7 +200,7 @@ def test_invalid_restore_and_rollback_are_refused(
 
 
 @pytest.mark.usefixtures("orders")
-def test_restore_and_rollback_of_a_view_are_refused(client: httpx.Client) -> None:
+def test_restore_and_rollback_of_a_view_are_refused(client: httpx2.Client) -> None:
     view = client.post("/views", json={"name": "shown", "sql": "SELECT id, note FROM orders"})
     assert view.status_code == 201, view.text
     for path, body in (("restores", {"version": 0}), ("rollbacks", {})):
@@ -209,7 +209,7 @@ def test_restore_and_rollback_of_a_view_are_refused(client: httpx.Client) -> Non
 
 
 def test_comparison_reports_the_differences(
-    client: httpx.Client, orders: str, service: Service, history: list[Any]
+    client: httpx2.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     done(client, service, f"{orders}/tags", {"name": "first", "version": 1})
     job = done(client, service, f"{orders}/comparisons", {"from_tag": "first"})
@@ -225,7 +225,7 @@ def test_comparison_reports_the_differences(
 
 
 def test_restore_that_conflicts_compares_again(
-    client: httpx.Client,
+    client: httpx2.Client,
     orders: str,
     service: Service,
     history: list[Any],
@@ -259,7 +259,7 @@ def test_restore_that_conflicts_compares_again(
 
 @pytest.mark.usefixtures("history")
 def test_restore_of_a_version_that_expires_while_it_waits_fails(
-    client: httpx.Client, orders: str, service: Service
+    client: httpx2.Client, orders: str, service: Service
 ) -> None:
     restore = client.post(f"{orders}/restores", json={"version": 1}).headers["location"]
     dataset = client.get(orders).json()["id"]
@@ -275,7 +275,7 @@ def test_restore_of_a_version_that_expires_while_it_waits_fails(
     assert client.get(f"{orders}/rows", params={"version": 1}).status_code == 410
 
 
-def test_restore_returns_postponed_writes_to_their_queue(client: httpx.Client, service: Service) -> None:
+def test_restore_returns_postponed_writes_to_their_queue(client: httpx2.Client, service: Service) -> None:
     late = {**ORDERS, "name": "late", "bucket": {"mode": "postpone"}}
     answer = client.post("/datasets", json=late)
     assert answer.status_code == 201, answer.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.derived_views import LONG, long, rows
@@ -14,7 +14,7 @@ from tests.support.view_computation import Row
 
 
 def test_refresh_is_queued_once_on_request(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row]
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
     first, second = (client.post(view["links"]["refreshes"]) for _ in range(2))
@@ -31,7 +31,7 @@ def test_refresh_is_queued_once_on_request(
 
 
 def test_writes_to_a_view_are_refused(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     view = new_view("long", LONG, long)
     dataset = view["links"]["dataset"]
@@ -58,7 +58,7 @@ def test_writes_to_a_view_are_refused(
 
 
 def test_deleted_view_releases_its_inputs(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     view = new_view("long", LONG, long)
     members = problem(client.delete(orders), 409, "dataset-in-use")
@@ -95,7 +95,7 @@ def test_deleted_view_releases_its_inputs(
     ],
 )
 def test_invalid_view_is_refused(
-    client: httpx.Client, orders: str, body: Row, status: int, code: str | None, message: str
+    client: httpx2.Client, orders: str, body: Row, status: int, code: str | None, message: str
 ) -> None:
     client.post("/datasets", json=EVENTS | {"name": "untold", "changelog": {"producer": "none"}})
     answer = client.post("/views", json={"name": "mine", "sql": "SELECT id FROM orders"} | body)
@@ -105,7 +105,7 @@ def test_invalid_view_is_refused(
     assert client.get("/views").json()["items"] == []
 
 
-def test_join_of_all_pairs_is_registered_with_its_permission(client: httpx.Client, orders: str) -> None:
+def test_join_of_all_pairs_is_registered_with_its_permission(client: httpx2.Client, orders: str) -> None:
     body = {"name": "pairs", "sql": "SELECT a.id FROM orders a, orders b", "allow_cross_join": True}
     made = client.post("/views", json=body)
     assert made.status_code == 201, made.text
@@ -113,7 +113,7 @@ def test_join_of_all_pairs_is_registered_with_its_permission(client: httpx.Clien
 
 
 def test_views_of_another_tenant_are_not_found(
-    new_client: Callable[..., httpx.Client], new_view: Callable[..., Row]
+    new_client: Callable[..., httpx2.Client], new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
     stranger = new_client()
@@ -124,7 +124,7 @@ def test_views_of_another_tenant_are_not_found(
     assert stranger.get("/views").json()["items"] == []
 
 
-def test_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> None:
+def test_dataset_has_one_name_in_a_view(client: httpx2.Client, orders: str) -> None:
     by_id = orders.rsplit("/", 1)[1]
     sql = f'SELECT a.id FROM orders AS a JOIN "{by_id}" AS b ON a.id = b.id'
     answer = client.post("/views", json={"name": "twice", "sql": sql})
@@ -136,7 +136,7 @@ def test_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> No
 
 
 def test_a_view_is_registered_and_refreshed_once_for_a_key(
-    client: httpx.Client, service: Service, orders: str
+    client: httpx2.Client, service: Service, orders: str
 ) -> None:
     headers = {"Idempotency-Key": "once"}
     body = {"name": "kept", "sql": "SELECT id FROM orders"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
@@ -17,19 +17,19 @@ from tests.support.view_computation import Row
 from tests.support.webhooks import tenant_of
 
 
-def found(client: httpx.Client, view: Row, **params: Any) -> Row:
+def found(client: httpx2.Client, view: Row, **params: Any) -> Row:
     answer = client.get(f"{view['links']['self']}/origins", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def rows_by_offset(client: httpx.Client, dataset: str) -> dict[int, tuple[str, Row]]:
+def rows_by_offset(client: httpx2.Client, dataset: str) -> dict[int, tuple[str, Row]]:
     changes = client.get(f"{dataset}/changes").json()["changes"]
     return {change["offset"]: (change["op"], change["row"]) for change in changes}
 
 
 def test_each_change_names_the_change_of_the_input_that_it_was_made_of(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     write_notes(client, service, orders, {1: "first", 2: "no", 3: "third"})
     view = new_view("long", LONG, long)
@@ -70,7 +70,7 @@ def test_each_change_names_the_change_of_the_input_that_it_was_made_of(
 
 
 def test_versions_name_what_they_have_taken_in(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     write_notes(client, service, orders, {1: "first"})
     view = new_view("letters_taken_in", COUNT, counted)
@@ -85,7 +85,7 @@ def test_versions_name_what_they_have_taken_in(
 
 
 def test_origins_that_cannot_be_read_are_null(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     orders: str,
@@ -108,7 +108,7 @@ def test_origins_that_cannot_be_read_are_null(
 
 
 def test_origins_need_the_whole_input(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     view = new_view("long", LONG, long)
     problem(client.get("/views/none/origins"), 404, "not-found")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 
@@ -21,7 +21,7 @@ from tests.support.waiting import until
 
 
 def test_view_shows_current_rows_and_follows_changes(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -79,7 +79,7 @@ def test_view_shows_current_rows_and_follows_changes(
 
 
 def test_aggregating_view_is_recomputed_and_emits_the_difference(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     view = new_view("counted", COUNT, counted)
     assert (view["mode"], view["record_key"]) == ("recompute", [])
@@ -108,7 +108,7 @@ def test_aggregating_view_is_recomputed_and_emits_the_difference(
 
 
 def test_keyed_view_emits_corrections(
-    client: httpx.Client, new_view: Callable[..., Row], write_notes: Callable[..., None]
+    client: httpx2.Client, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     view = new_view("counted", COUNT, counted, record_key=["letters"])
     write_notes({1: "tea", 2: "pot"})
@@ -123,7 +123,7 @@ def test_keyed_view_emits_corrections(
 
 
 def test_view_of_empty_inputs_may_have_rows(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row]
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view(
         "total", "SELECT count(*) AS orders FROM orders", lambda orders: [{"orders": len(orders)}]
@@ -136,7 +136,7 @@ def test_view_of_empty_inputs_may_have_rows(
 
 
 def test_view_reads_views(
-    client: httpx.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
+    client: httpx2.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     lower = new_view("long", LONG, long)
     upper = new_view("shouted", "SELECT count(*) AS n FROM long", lambda rows: [{"n": len(rows)}])
@@ -149,7 +149,7 @@ def test_view_reads_views(
     assert members["views"] == ["shouted"]
 
 
-def test_view_reads_a_transaction_as_a_whole(client: httpx.Client, service: Service, orders: str) -> None:
+def test_view_reads_a_transaction_as_a_whole(client: httpx2.Client, service: Service, orders: str) -> None:
     other = client.post("/datasets", json=ORDERS | {"name": "payments"}).headers["location"]
     service.derivation.queries["both"] = lambda left, right: [{"orders": len(left), "payments": len(right)}]
     sql = "SELECT (SELECT count(*) FROM orders) AS orders, (SELECT count(*) FROM payments) AS payments"
@@ -168,7 +168,7 @@ def test_view_reads_a_transaction_as_a_whole(client: httpx.Client, service: Serv
 
 @pytest.mark.parametrize(("sql", "query"), [(LONG, long), (COUNT, counted)], ids=["row by row", "anew"])
 def test_failed_view_reports_its_error_and_recovers_with_its_inputs(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -210,7 +210,7 @@ def test_failed_view_reports_its_error_and_recovers_with_its_inputs(
 
 
 def test_dropped_column_fails_a_view_and_an_added_one_does_not(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -240,7 +240,7 @@ def test_dropped_column_fails_a_view_and_an_added_one_does_not(
 
 
 def test_view_is_recomputed_after_its_changes_expire(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -259,7 +259,7 @@ def test_view_is_recomputed_after_its_changes_expire(
 
 
 def test_concurrent_refreshes_apply_each_change_once(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -297,7 +297,7 @@ def _tenant(service: Service, orders: str) -> str:
 
 
 def test_paused_view_refreshes_only_on_request(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],
@@ -327,7 +327,7 @@ def test_paused_view_refreshes_only_on_request(
 
 
 def test_reason_of_a_failed_refresh_is_hidden_from_keys_without_the_inputs(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     new_view: Callable[..., Row],
     write_notes: Callable[..., None],

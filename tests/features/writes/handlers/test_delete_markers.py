@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -53,7 +53,7 @@ BODIES = {
 @pytest.mark.parametrize("media_type", BODIES)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_marked_row_deletes_by_its_key_alone(
-    client: httpx.Client, service: Service, media_type: str, table_type: str
+    client: httpx2.Client, service: Service, media_type: str, table_type: str
 ) -> None:
     answer = client.post("/datasets", json={"name": "staff", "table_type": table_type, **STAFF})
     assert answer.status_code == 201, answer.text

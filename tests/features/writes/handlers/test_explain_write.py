@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support.versioned_tables import KINDS, registration_of
 
 
 @pytest.fixture
-def written(client: httpx.Client, orders: str, service: Service) -> str:
+def written(client: httpx2.Client, orders: str, service: Service) -> str:
     """The path of a table of two versions."""
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
     service.work()
@@ -23,14 +23,14 @@ def written(client: httpx.Client, orders: str, service: Service) -> str:
     return orders
 
 
-def keys_of(answer: httpx.Response) -> list[dict[str, Any]]:
+def keys_of(answer: httpx2.Response) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/json"
     keys = [key for group in answer.json()["file_groups"] for key in group["keys"]]
     return sorted(keys, key=lambda key: key["row"])
 
 
-def test_explanation_marks_keys_as_live_or_new(client: httpx.Client, written: str) -> None:
+def test_explanation_marks_keys_as_live_or_new(client: httpx2.Client, written: str) -> None:
     answer = client.get(f"{written}/explanations", params={"key": ['{"id": 2}', '{"id": 77}', '{"id": 1}']})
     two, new, one = keys_of(answer)
     assert [key["key"] for key in (two, new, one)] == [{"id": 2}, {"id": 77}, {"id": 1}]
@@ -47,7 +47,7 @@ def test_explanation_marks_keys_as_live_or_new(client: httpx.Client, written: st
             assert int(key["hash"], 16) % of == group["number"] == key["bucket"]
 
 
-def test_explanation_changes_nothing(client: httpx.Client, written: str) -> None:
+def test_explanation_changes_nothing(client: httpx2.Client, written: str) -> None:
     before = client.get(written).json(), client.get(f"{written}/timeline").json()
     rows = [{"id": number, "note": "x"} for number in range(50)]
     answer = client.post(f"{written}/explanations", json=upsert(*rows))
@@ -72,7 +72,7 @@ def test_explanation_changes_nothing(client: httpx.Client, written: str) -> None
     ids=lambda value: value.get("operation") if isinstance(value, dict) else str(value),
 )  # fmt: skip
 def test_explanation_names_the_effect_of_a_row(
-    client: httpx.Client, written: str, body: dict[str, Any], effects: list[str]
+    client: httpx2.Client, written: str, body: dict[str, Any], effects: list[str]
 ) -> None:
     answer = client.post(f"{written}/explanations", json=body)
     assert [key["effect"] for key in keys_of(answer)] == effects
@@ -80,7 +80,7 @@ def test_explanation_names_the_effect_of_a_row(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_explanation_covers_every_kind_of_table(client: httpx.Client, service: Service, kind: str) -> None:
+def test_explanation_covers_every_kind_of_table(client: httpx2.Client, service: Service, kind: str) -> None:
     registered = client.post(
         "/datasets", content=msgspec.json.encode(registration_of(kind)), headers={"Content-Type": "application/json"}
     )  # fmt: skip
@@ -117,19 +117,19 @@ def test_explanation_covers_every_kind_of_table(client: httpx.Client, service: S
     ids=str,
 )
 def test_invalid_keys_are_refused(
-    client: httpx.Client, written: str, query: dict[str, str], code: str, pointer: str
+    client: httpx2.Client, written: str, query: dict[str, str], code: str, pointer: str
 ) -> None:
     status = 422 if code == "schema-mismatch" else 400
     members = problem(client.get(f"{written}/explanations", params=query), status, code)
     assert members["errors"][0]["pointer"] == pointer
 
 
-def test_key_is_required(client: httpx.Client, written: str) -> None:
+def test_key_is_required(client: httpx2.Client, written: str) -> None:
     members = problem(client.get(f"{written}/explanations"), 400, "invalid-request")
     assert "key" in members["detail"]
 
 
-def test_invalid_write_is_refused_without_an_explanation(client: httpx.Client, written: str) -> None:
+def test_invalid_write_is_refused_without_an_explanation(client: httpx2.Client, written: str) -> None:
     path = f"{written}/explanations"
     members = problem(client.post(path, json=upsert({"id": None})), 422, "schema-mismatch")
     assert members["errors"][0]["pointer"] == "/source/rows/0/id"
@@ -146,7 +146,7 @@ def test_invalid_write_is_refused_without_an_explanation(client: httpx.Client, w
     )
 
 
-def test_options_have_the_same_effect_as_in_a_write(client: httpx.Client, written: str) -> None:
+def test_options_have_the_same_effect_as_in_a_write(client: httpx2.Client, written: str) -> None:
     path = f"{written}/explanations"
     body = upsert({"id": 1})
     assert client.post(path, json={**body, "mode": "ignore"}).json()["group_count"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from app.kernel.changelog.delivery_forms import ChangeForm
@@ -65,18 +65,18 @@ def original(service: Service) -> Any:
         yield client, path
 
 
-def register(client: httpx.Client, name: str, **more: Any) -> str:
+def register(client: httpx2.Client, name: str, **more: Any) -> str:
     answer = client.post("/datasets", json={"name": name, **DATASET, **more})
     assert answer.status_code == 201, answer.text
     return str(answer.headers["location"])
 
 
-def write(client: httpx.Client, service: Service, path: str, operation: str, *rows: Any) -> None:
+def write(client: httpx2.Client, service: Service, path: str, operation: str, *rows: Any) -> None:
     body = {"operation": operation, "source": {"kind": "rows", "rows": list(rows)}}
     ended(client, service, client.post(f"{path}/writes", json=body))
 
 
-def ended(client: httpx.Client, service: Service, answer: httpx.Response) -> None:
+def ended(client: httpx2.Client, service: Service, answer: httpx2.Response) -> None:
     assert answer.status_code == 202, answer.text
     service.work()
     job = client.get(answer.headers["location"]).json()
@@ -84,13 +84,13 @@ def ended(client: httpx.Client, service: Service, answer: httpx.Response) -> Non
 
 
 def send(
-    client: httpx.Client, service: Service, path: str, operation: str, media_type: str, body: bytes
+    client: httpx2.Client, service: Service, path: str, operation: str, media_type: str, body: bytes
 ) -> None:
     target, headers = f"{path}/writes?operation={operation}", {"Content-Type": media_type}
     ended(client, service, client.post(target, content=body, headers=headers))
 
 
-def rows(client: httpx.Client, path: str) -> list[Any]:
+def rows(client: httpx2.Client, path: str) -> list[Any]:
     answer = client.get(f"{path}/rows")
     assert answer.status_code == 200, answer.text
     return sorted(answer.json()["rows"], key=lambda row: row["id"])
@@ -198,7 +198,7 @@ def test_change_with_an_unknown_column_is_refused(original: Any) -> None:
 )
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_copy_equals_its_original_under_merge_modes_that_cannot_undo_changes(
-    client: httpx.Client, service: Service, mode: dict[str, Any], table_type: str
+    client: httpx2.Client, service: Service, mode: dict[str, Any], table_type: str
 ) -> None:
     fields = [{"name": "id", "type": "int64"}, {"name": "whole", "type": "int64"}]
     kept = {"record_key": ["id"], "schema": {"fields": fields}}
@@ -219,7 +219,7 @@ def test_copy_equals_its_original_under_merge_modes_that_cannot_undo_changes(
     assert "order arrival" in answer.json()["errors"][0]["detail"]
 
 
-def test_correction_that_lowers_the_ordering_value_is_copied(client: httpx.Client, service: Service) -> None:
+def test_correction_that_lowers_the_ordering_value_is_copied(client: httpx2.Client, service: Service) -> None:
     fields = [{"name": "id", "type": "int64"}, {"name": "ts", "type": "int64"}]
     kept = {"record_key": ["id"], "ordering_field": "ts", "schema": {"fields": fields}}
     path, target = (

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pytest
 
@@ -80,7 +80,7 @@ def by_key(row: Row) -> tuple[int, str]:
 class Pair:
     """Two datasets that receive the same writes, one with each key."""
 
-    def __init__(self, client: httpx.Client, service: Service, way: Row) -> None:
+    def __init__(self, client: httpx2.Client, service: Service, way: Row) -> None:
         self.client, self.service = client, service
         self.paths = []
         for name, shape in (("flat", FLAT), ("nested", NESTED)):
@@ -128,7 +128,7 @@ class Pair:
                 row["_hw_record_key"] = row["_hw_record_key"].replace("meta.place.region", "region")
         assert sorted(one, key=by_key) == sorted(map(flat, other), key=by_key)
 
-    def finished(self, answer: httpx.Response) -> Row:
+    def finished(self, answer: httpx2.Response) -> Row:
         assert answer.status_code == 202, answer.text
         self.service.work()
         job: Row = self.client.get(f"/jobs/{answer.json()['id']}").json()
@@ -148,7 +148,7 @@ def in_order(changes: list[Row]) -> Iterator[Row]:
 @share(3)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(json.dumps(value) for value in way.values()))
 def test_every_way_to_write_gives_the_same_table_and_feed(
-    client: httpx.Client, service: Service, way: Row
+    client: httpx2.Client, service: Service, way: Row
 ) -> None:
     pair, chance = Pair(client, service, way), random.Random(7)
 
@@ -181,7 +181,7 @@ def test_every_way_to_write_gives_the_same_table_and_feed(
 
 
 def test_snapshot_overwrite_changelog_and_filters_use_the_member(
-    client: httpx.Client, service: Service
+    client: httpx2.Client, service: Service
 ) -> None:
     pair = Pair(client, service, {"table_type": "merge_on_read"})
     rows = [{"id": n, "region": "eu", "other": n, "note": "a", "ts": 1} for n in range(6)]
@@ -214,7 +214,7 @@ def test_snapshot_overwrite_changelog_and_filters_use_the_member(
     )
 
 
-def test_lookup_finds_rows_by_the_member(client: httpx.Client, service: Service) -> None:
+def test_lookup_finds_rows_by_the_member(client: httpx2.Client, service: Service) -> None:
     pair = Pair(client, service, {"table_type": "merge_on_read"})
     rows = [{"id": n, "region": r, "other": n, "note": "a", "ts": 1} for n in range(4) for r in ("eu", "u,s")]
     pair.write("upsert", rows)
@@ -253,7 +253,7 @@ BAD = {"id": 1, "meta": {"other": 1, "place": {"region": None}}, "note": "x", "t
 )
 @pytest.mark.parametrize("operation", ["upsert", "insert", "delete"])
 def test_record_without_the_member_is_bad(
-    client: httpx.Client, service: Service, bad: Row, operation: str
+    client: httpx2.Client, service: Service, bad: Row, operation: str
 ) -> None:
     Pair(client, service, {})
     good = {"id": 2, "meta": {"place": {"region": "eu"}}}
@@ -267,7 +267,7 @@ def test_record_without_the_member_is_bad(
     assert (job["state"], job["rows"]["quarantined"]) == ("succeeded", 1)
 
 
-def test_record_without_the_member_is_bad_in_every_format(client: httpx.Client, service: Service) -> None:
+def test_record_without_the_member_is_bad_in_every_format(client: httpx2.Client, service: Service) -> None:
     Pair(client, service, {})
     place = pa.struct([("region", pa.string())])
     kind = pa.struct([("other", pa.int64()), ("place", place)])
@@ -324,14 +324,14 @@ def test_record_without_the_member_is_bad_in_every_format(client: httpx.Client, 
         ),
     ],
 )
-def test_key_that_cannot_be_is_refused(client: httpx.Client, members: Row, pointer: str) -> None:
+def test_key_that_cannot_be_is_refused(client: httpx2.Client, members: Row, pointer: str) -> None:
     answer = client.post("/datasets", json={"name": "bad", **NESTED, **members})
     errors = problem(answer, 422, "invalid-dataset")["errors"]
     assert pointer in [error["pointer"] for error in errors]
 
 
 def test_struct_of_the_key_can_be_neither_dropped_nor_renamed_nor_widened(
-    client: httpx.Client, service: Service
+    client: httpx2.Client, service: Service
 ) -> None:
     Pair(client, service, {})
     wider = "struct<other: int64, place: struct<region: string>, more: string>"
@@ -346,7 +346,7 @@ def test_struct_of_the_key_can_be_neither_dropped_nor_renamed_nor_widened(
         assert answer.status_code == 422, answer.text
 
 
-def test_dataset_is_partitioned_by_a_member_of_its_key(client: httpx.Client, service: Service) -> None:
+def test_dataset_is_partitioned_by_a_member_of_its_key(client: httpx2.Client, service: Service) -> None:
     way = {"partition_by": ["meta.place.region"]}
     made = client.post("/datasets", json={"name": "parts", **NESTED, **way})
     assert made.status_code == 201, made.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import problem, upsert
@@ -24,7 +24,7 @@ def note(minute: int, by: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("table_type", "producer"), PRODUCERS)
 def test_late_rows_and_deletes_are_compared_by_the_member(
-    client: httpx.Client, service: Service, table_type: str, producer: str
+    client: httpx2.Client, service: Service, table_type: str, producer: str
 ) -> None:
     body = {**NOTES, "name": f"{table_type}-{producer}"}
     body |= {"table_type": table_type, "changelog": {"producer": producer}}
@@ -48,7 +48,7 @@ def test_late_rows_and_deletes_are_compared_by_the_member(
     assert names_after(newer) == []
 
 
-def test_struct_of_the_ordering_member_keeps_its_name_and_type(client: httpx.Client) -> None:
+def test_struct_of_the_ordering_member_keeps_its_name_and_type(client: httpx2.Client) -> None:
     path = client.post("/datasets", json={**NOTES, "name": "notes"}).headers["location"]
     change = {"changes": [{"kind": "drop", "name": "meta"}]}
     answer = client.patch(path, json=change, headers={"If-Match": client.get(path).headers["etag"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import EVENTS, problem
@@ -21,7 +21,7 @@ def change(op: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(
-    client: httpx.Client, service: Service, path: str, operation: str, *rows: Any, **options: Any
+    client: httpx2.Client, service: Service, path: str, operation: str, *rows: Any, **options: Any
 ) -> Any:
     """The job of a write that has ended."""
     body = {"operation": operation, "source": {"kind": "rows", "rows": list(rows)}, **options}
@@ -31,20 +31,20 @@ def write(
     return client.get(f"/jobs/{answer.json()['id']}").json()
 
 
-def rows(client: httpx.Client, path: str, **parameters: Any) -> list[Any]:
+def rows(client: httpx2.Client, path: str, **parameters: Any) -> list[Any]:
     answer = client.get(f"{path}/rows", params=parameters)
     assert answer.status_code == 200, answer.text
     return sorted(answer.json()["rows"], key=str)
 
 
-def changes(client: httpx.Client, path: str, **parameters: Any) -> list[Any]:
+def changes(client: httpx2.Client, path: str, **parameters: Any) -> list[Any]:
     answer = client.get(f"{path}/changes", params=parameters)
     assert answer.status_code == 200, answer.text
     return answer.json()["changes"]
 
 
 @pytest.fixture(params=["copy_on_write", "merge_on_read"])
-def copy(client: httpx.Client, events: str, request: pytest.FixtureRequest) -> str:
+def copy(client: httpx2.Client, events: str, request: pytest.FixtureRequest) -> str:
     """A dataset like `events`."""
     answer = client.post("/datasets", json={**EVENTS, "name": "copy", "table_type": request.param})
     assert answer.status_code == 201, answer.text
@@ -52,7 +52,7 @@ def copy(client: httpx.Client, events: str, request: pytest.FixtureRequest) -> s
 
 
 def test_retract_stream_reproduces_a_keyless_dataset_at_every_version(
-    client: httpx.Client, service: Service, events: str, copy: str
+    client: httpx2.Client, service: Service, events: str, copy: str
 ) -> None:
     for snapshot in SNAPSHOTS:
         write(client, service, events, "snapshot", *snapshot)
@@ -75,7 +75,7 @@ def test_retract_stream_reproduces_a_keyless_dataset_at_every_version(
 
 
 def test_retraction_of_a_row_that_is_not_there_fails_the_write(
-    client: httpx.Client, service: Service, events: str
+    client: httpx2.Client, service: Service, events: str
 ) -> None:
     write(client, service, events, "insert", A, B)
     job = write(client, service, events, "changelog", change("+A", C), change("-R", B), change("-R", B))
@@ -86,7 +86,7 @@ def test_retraction_of_a_row_that_is_not_there_fails_the_write(
 
 
 def test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven(
-    client: httpx.Client, service: Service, events: str
+    client: httpx2.Client, service: Service, events: str
 ) -> None:
     write(client, service, events, "insert", A)
     job = write(
@@ -129,7 +129,7 @@ def test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven(
     assert rows(client, events) == [C]
 
 
-def test_retraction_needs_the_required_values_of_its_row(client: httpx.Client, service: Service) -> None:
+def test_retraction_needs_the_required_values_of_its_row(client: httpx2.Client, service: Service) -> None:
     fields = [{"name": "what", "type": "string", "nullable": False}, {"name": "n", "type": "int32"}]
     path = client.post("/datasets", json={"name": "strict", "schema": {"fields": fields}}).headers["location"]
     body = {"operation": "changelog", "source": {"kind": "rows", "rows": [change("-R", {"n": 1})]}}
@@ -138,7 +138,7 @@ def test_retraction_needs_the_required_values_of_its_row(client: httpx.Client, s
 
 
 def test_correction_without_a_key_is_a_retraction_and_an_append(
-    client: httpx.Client, service: Service, events: str
+    client: httpx2.Client, service: Service, events: str
 ) -> None:
     write(client, service, events, "insert", A, A)
     body = b"".join(json.dumps(each).encode() + b"\n" for each in [{"op": "u", "before": A, "after": B}])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.files.storage import LocalStorage
@@ -50,7 +50,7 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_small_write_creates_two_files_at_most(
-    client: httpx.Client, service: Service, created: list[str], table: str
+    client: httpx2.Client, service: Service, created: list[str], table: str
 ) -> None:
     definition, operation = TABLES[table]
     path = client.post("/datasets", json={**definition, "name": "written"}).headers["location"]

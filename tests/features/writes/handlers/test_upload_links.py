@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import httpx
+import httpx2
 import pytest
 
 from app.infra.runtime.valkey import EmbeddedValkey
@@ -31,13 +31,13 @@ def linking(
 
 
 @pytest.fixture
-def owner(linking: Service) -> Iterator[httpx.Client]:
+def owner(linking: Service) -> Iterator[httpx2.Client]:
     with linking.client(linking.new_key(uuid4().hex)) as client:
         client.post("/datasets", json=ORDERS)
         yield client
 
 
-def link(client: httpx.Client, content: bytes, **headers: str) -> dict[str, Any]:
+def link(client: httpx2.Client, content: bytes, **headers: str) -> dict[str, Any]:
     body = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     answer = client.post("/datasets/orders/upload-links", json=body, headers=headers)
     assert answer.status_code == 201, answer.text
@@ -56,12 +56,12 @@ def put(service: Service, made: dict[str, Any], content: bytes) -> None:
     path.write_bytes(content)
 
 
-def write(client: httpx.Client, *ids: str) -> httpx.Response:
+def write(client: httpx2.Client, *ids: str) -> httpx2.Response:
     source = {"kind": "uploads", "upload_ids": list(ids), "format": "ndjson"}
     return client.post("/datasets/orders/writes", json={"operation": "upsert", "source": source})
 
 
-def test_rows_that_were_sent_to_a_link_are_written(owner: httpx.Client, linking: Service) -> None:
+def test_rows_that_were_sent_to_a_link_are_written(owner: httpx2.Client, linking: Service) -> None:
     made = link(owner, ROWS)
     assert made["headers"]["Content-Length"] == str(len(ROWS))
     put(linking, made, ROWS)
@@ -79,7 +79,7 @@ def test_rows_that_were_sent_to_a_link_are_written(owner: httpx.Client, linking:
 
 @pytest.mark.parametrize("content", [None, ROWS[:-1]], ids=["nothing", "fewer_bytes"])
 def test_write_of_an_upload_that_is_not_there_is_refused(
-    owner: httpx.Client, linking: Service, content: bytes | None
+    owner: httpx2.Client, linking: Service, content: bytes | None
 ) -> None:
     made = link(owner, ROWS)
     if content is not None:
@@ -91,7 +91,7 @@ def test_write_of_an_upload_that_is_not_there_is_refused(
 
 
 def test_other_bytes_than_announced_fail_the_write_and_change_nothing(
-    owner: httpx.Client, linking: Service
+    owner: httpx2.Client, linking: Service
 ) -> None:
     made = link(owner, ROWS)
     put(linking, made, ROWS.replace(b"a", b"z"))
@@ -102,12 +102,12 @@ def test_other_bytes_than_announced_fail_the_write_and_change_nothing(
     assert owner.get("/datasets/orders/rows").json()["rows"] == []
 
 
-def test_link_is_replayed_to_its_key(owner: httpx.Client) -> None:
+def test_link_is_replayed_to_its_key(owner: httpx2.Client) -> None:
     first, second = (link(owner, ROWS, **{"Idempotency-Key": "once"}) for _ in range(2))
     assert first == second
 
 
-def test_links_are_bounded_and_need_the_scope(owner: httpx.Client, linking: Service) -> None:
+def test_links_are_bounded_and_need_the_scope(owner: httpx2.Client, linking: Service) -> None:
     path, digest = "/datasets/orders/upload-links", "ab" * 32
     most = linking.settings.upload_bytes_max
     refused = problem(
@@ -128,7 +128,7 @@ def test_links_are_bounded_and_need_the_scope(owner: httpx.Client, linking: Serv
     )
 
 
-def test_storage_without_links_says_so(client: httpx.Client, orders: str) -> None:
+def test_storage_without_links_says_so(client: httpx2.Client, orders: str) -> None:
     body = {"size_bytes": 1, "sha256": "ab" * 32}
     detail = problem(client.post(f"{orders}/upload-links", json=body), 409, "links-unavailable")["detail"]
     assert "/uploads" in detail

@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pytest
 
@@ -17,19 +17,19 @@ RUN = {"run": "nightly-7", "team/owner": "ops: \u00e9"}
 
 
 @pytest.fixture
-def path(client: httpx.Client) -> str:
+def path(client: httpx2.Client) -> str:
     answer = client.post("/datasets", json=ORDERS)
     assert answer.status_code == 201, answer.text
     return str(answer.headers["location"])
 
 
-def accepted(client: httpx.Client, path: str, body: dict[str, Any]) -> str:
+def accepted(client: httpx2.Client, path: str, body: dict[str, Any]) -> str:
     answer = client.post(f"{path}/writes", json=body)
     assert answer.status_code == 202, answer.text
     return str(answer.headers["location"])
 
 
-def feed(client: httpx.Client, path: str, **params: Any) -> Any:
+def feed(client: httpx2.Client, path: str, **params: Any) -> Any:
     answer = client.get(f"{path}/changes", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -39,7 +39,7 @@ def commits(page: Any) -> list[tuple[int, list[dict[str, str]]]]:
     return [(each["version"], each["metadata"]) for each in page.get("commits", [])]
 
 
-def test_metadata_is_shown_beside_its_commit(client: httpx.Client, service: Service, path: str) -> None:
+def test_metadata_is_shown_beside_its_commit(client: httpx2.Client, service: Service, path: str) -> None:
     job = accepted(client, path, upsert({"id": 1}) | {"metadata": RUN})
     assert client.get(job).json()["metadata"] == RUN
     service.work()
@@ -53,7 +53,7 @@ def test_metadata_is_shown_beside_its_commit(client: httpx.Client, service: Serv
 
 
 def test_writes_without_metadata_cost_the_feed_nothing(
-    client: httpx.Client, service: Service, path: str
+    client: httpx2.Client, service: Service, path: str
 ) -> None:
     for members in ({}, {"metadata": {}}):
         job = accepted(client, path, upsert({"id": 1, "note": str(members)}) | members)
@@ -63,7 +63,7 @@ def test_writes_without_metadata_cost_the_feed_nothing(
     assert [entry["metadata"] for entry in client.get(f"{path}/timeline").json()["items"]] == [{}, {}]
 
 
-def test_each_write_of_a_group_keeps_its_own(client: httpx.Client, service: Service, path: str) -> None:
+def test_each_write_of_a_group_keeps_its_own(client: httpx2.Client, service: Service, path: str) -> None:
     for number in range(3):
         members = {} if number == 1 else {"metadata": {"run": str(number)}}
         accepted(client, path, upsert({"id": number}) | members)
@@ -74,7 +74,7 @@ def test_each_write_of_a_group_keeps_its_own(client: httpx.Client, service: Serv
 
 
 def test_write_that_changes_nothing_adds_nothing_to_the_feed(
-    client: httpx.Client, service: Service, path: str
+    client: httpx2.Client, service: Service, path: str
 ) -> None:
     for run in "12":
         accepted(client, path, upsert({"id": 1, "note": "a"}) | {"metadata": {"run": run}})
@@ -83,7 +83,7 @@ def test_write_that_changes_nothing_adds_nothing_to_the_feed(
     assert client.get(f"{path}/timeline").json()["items"][0]["metadata"] == {"run": "2"}
 
 
-def test_page_lists_the_commits_of_its_positions(client: httpx.Client, service: Service, path: str) -> None:
+def test_page_lists_the_commits_of_its_positions(client: httpx2.Client, service: Service, path: str) -> None:
     for run in range(1, 4):
         rows = ({"id": 10 * run + number} for number in range(3))
         accepted(client, path, upsert(*rows) | {"metadata": {"run": str(run)}})
@@ -103,7 +103,7 @@ def test_page_lists_the_commits_of_its_positions(client: httpx.Client, service: 
 
 
 def test_metadata_is_given_with_rows_that_are_the_body(
-    client: httpx.Client, service: Service, path: str
+    client: httpx2.Client, service: Service, path: str
 ) -> None:
     answer = client.post(
         f"{path}/writes",
@@ -117,7 +117,7 @@ def test_metadata_is_given_with_rows_that_are_the_body(
 
 
 @pytest.mark.parametrize("metadata", [["run"], [":7"], ["run:7", "run:8"]])
-def test_query_parameter_is_a_key_and_a_value(client: httpx.Client, path: str, metadata: list[str]) -> None:
+def test_query_parameter_is_a_key_and_a_value(client: httpx2.Client, path: str, metadata: list[str]) -> None:
     answer = client.post(
         f"{path}/writes",
         params={"metadata": metadata},
@@ -142,12 +142,12 @@ def test_query_parameter_is_a_key_and_a_value(client: httpx.Client, path: str, m
         ([], "/metadata"),
     ],
 )
-def test_metadata_is_bounded(client: httpx.Client, path: str, metadata: Any, pointer: str) -> None:
+def test_metadata_is_bounded(client: httpx2.Client, path: str, metadata: Any, pointer: str) -> None:
     answer = client.post(f"{path}/writes", json=upsert({"id": 1}) | {"metadata": metadata})
     assert [error["pointer"] for error in problem(answer, 400, "invalid-request")["errors"]] == [pointer]
 
 
-def test_writes_of_every_kind_have_metadata(client: httpx.Client, service: Service, path: str) -> None:
+def test_writes_of_every_kind_have_metadata(client: httpx2.Client, service: Service, path: str) -> None:
     other = client.post("/datasets", json={**ORDERS, "name": "others"}).headers["location"]
     source = {"kind": "rows", "rows": [{"id": 1}]}
     bodies = [
@@ -171,7 +171,7 @@ def test_writes_of_every_kind_have_metadata(client: httpx.Client, service: Servi
 
 
 def test_arrow_has_the_commits_in_the_metadata_of_its_schema(
-    client: httpx.Client, service: Service, path: str
+    client: httpx2.Client, service: Service, path: str
 ) -> None:
     accepted(client, path, upsert({"id": 1}) | {"metadata": RUN})
     service.work()
@@ -182,7 +182,7 @@ def test_arrow_has_the_commits_in_the_metadata_of_its_schema(
 
 
 def test_page_ends_before_its_metadata_is_large(
-    client: httpx.Client, service: Service, path: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, service: Service, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.core.changes.service.read_changes.METADATA_PAGE_BYTES_MAX", 60)
     for run in range(1, 5):
@@ -196,7 +196,7 @@ def test_page_ends_before_its_metadata_is_large(
     assert found == [[1, 2], [3, 4]]
 
 
-def test_idempotency_key_is_of_the_metadata_too(client: httpx.Client, path: str) -> None:
+def test_idempotency_key_is_of_the_metadata_too(client: httpx2.Client, path: str) -> None:
     headers = {"Idempotency-Key": "once"}
     for run, status in (("1", 202), ("1", 202), ("2", 422)):
         body = upsert({"id": 1}) | {"metadata": {"run": run}}
@@ -204,7 +204,7 @@ def test_idempotency_key_is_of_the_metadata_too(client: httpx.Client, path: str)
 
 
 def test_incremental_read_has_the_commits_of_its_range(
-    client: httpx.Client, service: Service, path: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, service: Service, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for run in range(1, 5):
         accepted(client, path, upsert({"id": run}) | {"metadata": {"run": str(run)}})

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from http.client import HTTPConnection
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
@@ -375,7 +375,7 @@ class TestRefused:
         assert members["limit_bytes"] == service.settings.upload_bytes_max
 
     def test_aborted_body_leaves_no_file(self, client, orders, service):
-        url = httpx.URL(client.base_url)
+        url = httpx2.URL(client.base_url)
         with socket.create_connection((url.host, url.port)) as connection:
             head = (
                 f"POST {orders}/uploads HTTP/1.1\r\nHost: x\r\nContent-Type: {OCTETS}\r\n"
@@ -399,8 +399,8 @@ def _announce(client, path, media_type, size):
             connection.putheader(name, value)
         connection.endheaders()
         answer = connection.getresponse()
-        request = httpx.Request("POST", client.base_url.join(path))
-        return httpx.Response(
+        request = httpx2.Request("POST", client.base_url.join(path))
+        return httpx2.Response(
             answer.status, headers=answer.getheaders(), content=answer.read(), request=request
         )
 

@@ -19,7 +19,7 @@ from headwater_client.transport.connection import dataset_path, decoded
 from headwater_client.transport.pages import JSON
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
     from typing_extensions import Unpack
 
 _OPTIONS: Final = frozenset({"query", "version", "as_of", "tag", "columns", "partitions"})
@@ -113,7 +113,7 @@ class ScanCalls(JobCalls):
 
     async def _part(
         self, part: ScanPart, destination: Path | None, more: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         headers = {"Prefer": "redirect", **(more or {})}
         return await self._send(
             "GET", part.links.self_, headers=headers, linked=True, destination=destination
