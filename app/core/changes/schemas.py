@@ -150,6 +150,20 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+class SchemaEvent(msgspec.Struct, frozen=True):
+    """The data of an event `schema`: the rows that follow have this schema."""
+
+    schema_id: Annotated[int, msgspec.Meta(examples=[2])]
+    """The number of the schema."""
+
+
+class WatermarkEvent(msgspec.Struct, frozen=True):
+    """The data of an event `watermark`, which follows the changes of a page."""
+
+    watermark: _Time
+    """The watermark of the changes before it."""
+
+
 class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A change that a later change has taken back."""
 

@@ -18,8 +18,14 @@ BINARY: Final = object()
 TEXT: Final = object()
 
 
+class EventTypes(msgspec.Struct, frozen=True):
+    """Server-sent events as the content of a response: the types of their data, which is JSON, by the event's name."""
+
+    data: Mapping[str, Sequence[type[msgspec.Struct]]]
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful response. `content` maps media types to a type, BINARY or TEXT; JSON comes first."""
+    """A successful response. `content` maps media types to a type, EventTypes, BINARY or TEXT; JSON comes first."""
 
     description: str
     content: Mapping[str, Any] = {}

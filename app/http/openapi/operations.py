@@ -18,8 +18,9 @@ from litestar.utils.signature import ParsedSignature
 from app.http.auth import PUBLIC, scopes_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provider
+from app.http.openapi.event_schemas import events_schema
 from app.http.openapi.openapi_components import INT64_MAX, Components
-from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, documentation_of
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, EventTypes, documentation_of
 from app.http.parameters.query_options import options_type
 from app.http.response import ApiResponse
 
@@ -294,4 +295,6 @@ def _schema(type_: Any, components: Components) -> dict[str, Any]:
         return {"type": "string", "format": "binary"}
     if type_ is TEXT:
         return {"type": "string"}
+    if isinstance(type_, EventTypes):
+        return events_schema(type_, components)
     return components.schema_of(type_)

@@ -78,6 +78,9 @@ def test_unions_have_a_discriminator():
         if where == "/components/schemas/AnyChange":
             continue
         members = [each for each in node.get("oneOf", node.get("anyOf", [])) if each.get("type") != "null"]
+        # The data of an event is named by the event, and no generator decodes it.
+        if where.endswith("/contentSchema"):
+            continue
         # A number or a word needs none: no two of them look alike.
         objects = [each for each in map(_target, members) if each.get("type") == "object"]
         assert len(objects) < 2 or "discriminator" in node, where

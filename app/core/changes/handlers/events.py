@@ -22,6 +22,7 @@ from app.core.changes.handlers.live_feed import LiveFeed
 from app.core.changes.handlers.shared_pages import EncodedPage, SharedPages
 from app.core.changes.position_parameters import position_text
 from app.core.changes.positions import SNAPSHOT_PATTERN, FeedPosition, SnapshotPosition
+from app.core.changes.schemas import ChangeResponse, DebeziumChange, DeltaChange, SchemaEvent, WatermarkEvent
 from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
@@ -30,8 +31,9 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
 from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import TEXT, Answer, documented
+from app.http.openapi.operation_docs import Answer, EventTypes, documented
 from app.http.parameters.query_parameters import natural
+from app.http.response import encode_json
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.errors import Unavailable
@@ -59,7 +61,15 @@ class ChangeStream(Stream):
     answers: ClassVar[Mapping[int, Answer]] = {
         200: Answer(
             description="Server-sent events `change`: the change as JSON, and as `id` the position after it.",
-            content={EVENT_STREAM: TEXT},
+            content={
+                EVENT_STREAM: EventTypes(
+                    {
+                        "change": [ChangeResponse, DebeziumChange, DeltaChange],
+                        "schema": [SchemaEvent],
+                        "watermark": [WatermarkEvent],
+                    }
+                )
+            },
             headers={"Headwater-Schema-Id": "The schema of the first rows."},
         ),
         204: Answer(description="No change is left before `until`: do not connect again."),
@@ -175,7 +185,7 @@ async def _events(
                 continue
             if page.schema_id != schema_id:
                 schema_id = page.schema_id
-                yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
+                yield _event("schema", SchemaEvent(schema_id))
             yield page.content
             sent_at, sent_position = clock(), page.position
     if page.complete and page.position != sent_position:
@@ -185,6 +195,10 @@ async def _events(
 def _position(position: int | SnapshotPosition) -> bytes:
     """An id without data is not an event, but clients keep it and resume from there."""
     return f"id: {position_text(position)}\n\n".encode()
+
+
+def _event(name: str, data: SchemaEvent | WatermarkEvent) -> bytes:
+    return f"event: {name}\ndata: ".encode() + encode_json(data) + b"\n\n"
 
 
 def _as_events(page: ChangePage) -> bytes:
@@ -197,7 +211,5 @@ def _as_events(page: ChangePage) -> bytes:
     if positions and positions[-1] != position_text(page.position):
         events.append(_position(page.position))
     if page.watermark is not None and positions:
-        events.append(
-            b'event: watermark\ndata: {"watermark":"%b"}\n\n' % watermark_text(page.watermark).encode()
-        )
+        events.append(_event("watermark", WatermarkEvent(watermark_text(page.watermark))))
     return b"".join(events)

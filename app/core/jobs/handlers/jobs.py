@@ -20,7 +20,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, event_stream
 from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import TEXT, documented
+from app.http.openapi.operation_docs import EventTypes, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
 from app.http.waiting.request_credential import RequestCredential
@@ -100,7 +100,10 @@ async def get_job(
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True)
     | {STREAM: True}
-    | documented(description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}),
+    | documented(
+        description="Server-sent events `state`, each with the job.",
+        content={EVENT_STREAM: EventTypes({"state": [JobResponse]})},
+    ),
 )
 async def follow_job(
     job: JobId,

@@ -94,4 +94,57 @@ class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
     """The first offset that can still be read."""
 
 
+class DebeziumChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of form `debezium`."""
+
+    op: str
+    """What happened to the row."""
+    before: dict[str, Any] | None
+    """The row before the change; null if there was none."""
+    after: dict[str, Any] | None
+    """The row after the change; null if there is none."""
+    source: DebeziumSource
+    """Where the change is from."""
+    ts_ms: int
+    """When it was committed, in milliseconds since 1970."""
+
+
+class DebeziumSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a change is from."""
+
+    dataset: str
+    """The name of the dataset."""
+    version: int
+    """The version that committed it."""
+    offset: int
+    """Its place in the feed; of an update, that of its `+C`."""
+
+
+class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of form `delta`."""
+
+    row: dict[str, Any]
+    """The columns of the row."""
+    _change_type: str
+    """What happened to the row."""
+    _commit_version: int
+    """The version that committed it."""
+    _commit_timestamp: datetime
+    """When it was committed."""
+
+
+class SchemaEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """The data of an event `schema`: the rows that follow have this schema."""
+
+    schema_id: int
+    """The number of the schema."""
+
+
+class WatermarkEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """The data of an event `watermark`, which follows the changes of a page."""
+
+    watermark: datetime
+    """The watermark of the changes before it."""
+
+
 NextPosition = int | str

@@ -91,7 +91,7 @@ def test_stream_sends_an_event_when_the_schema_changes(client, service, trips):
         seen += list(lines)
     sent = [line for line in seen if line.startswith(("event:", "data:"))]
     assert sent[0] == sent[4] == "event: change"
-    assert sent[2:4] == ["event: schema", 'data: {"schema_id": 2}']
+    assert sent[2:4] == ["event: schema", 'data: {"schema_id":2}']
     assert json.loads(sent[5][6:])["row"]["tip"] == 5
 
 
