@@ -42,12 +42,18 @@ class SampleTooLarge(ValueError):
 
 
 def sample_columns(
-    form: Format, source: Source, size_bytes: int, *, gzip: bool = False, changes: bool = False
+    form: Format,
+    source: Source,
+    size_bytes: int,
+    *,
+    gzip: bool = False,
+    changes: bool = False,
+    outliers: bool = False,
 ) -> ColumnSample:
     """The columns of columnar input and of smaller texts, and those in the beginning of larger NDJSON.
 
-    `changes`: whether the rows are those of changes. Raises SampleTooLarge, MalformedBody, BodyTooLarge,
-    SchemaMismatch.
+    `changes`: whether the rows are those of changes. `outliers`: see `infer_shapes`. Raises SampleTooLarge,
+    MalformedBody, BodyTooLarge, SchemaMismatch.
     """
     schema = CHANGES_OF_NO_COLUMNS if changes else NO_COLUMNS
     complete = True
@@ -62,7 +68,7 @@ def sample_columns(
     some = splits[: _SPLITS_MAX if form is Format.NDJSON else 1]
     shapes: dict[str, Shape] = {}
     for split in some:
-        shapes = common_members(shapes, infer_shapes(form, source, split, schema=schema))
+        shapes = common_members(shapes, infer_shapes(form, source, split, schema=schema, outliers=outliers))
     return ColumnSample(
         shapes=shapes, whole=form is not Format.NDJSON or (complete and len(some) == len(splits))
     )

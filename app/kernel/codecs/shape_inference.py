@@ -1,13 +1,16 @@
-"""The shapes of an input's columns, for writes with `merge_schema`: inferred before the rows are decoded.
+"""The shapes of an input's columns, for writes with `create` or `merge_schema`: inferred before rows are decoded.
 
 Text is inferred from its values, columnar input from its types. Malformed parts are skipped: decoding reports them.
+What is inferred from a text decodes without loss, wherever the text is cut into parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from io import BytesIO
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -30,27 +33,30 @@ from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.schema.schema import FIELDS_MAX, Field, Schema
 from app.kernel.format.schema.shapes import (
     NULLS,
-    Booleans,
+    TEXTS,
+    Cells,
     Integers,
     Numbers,
     Objects,
     Shape,
-    Texts,
     TooManyColumns,
     common_members,
     common_shape,
-    shape_of,
-    text_shape,
+    number_type,
+    uncelled,
 )
+from app.kernel.format.schema.value_shapes import Fraction, members_of, number_cells, shape_of_cells
 
 NO_COLUMNS: Final = Schema(id=1, fields=())
 """The schema of rows of which nothing is known."""
 CHANGES_OF_NO_COLUMNS: Final = change_schema(NO_COLUMNS, ())
 """The schema of changes to such rows."""
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
-_BOOLEAN: Final = "^(true|false)$"
-_INTEGER: Final = "^[+-]?[0-9]{1,18}$"
-_NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_VALUE: Final = msgspec.json.Decoder(float_hook=Fraction)
+# The records of a text that are taken together.
+_ROWS: Final = 16_384
+KIND_CELLS: Final = 1_000
+"""The cells of a CSV column that determine its type where others are quarantined."""
 
 
 def infer_shapes(
@@ -60,11 +66,13 @@ def infer_shapes(
     *,
     schema: Schema = NO_COLUMNS,
     limits: RowLimits = DEFAULT_LIMITS,
+    outliers: bool = False,
 ) -> dict[str, Shape]:
     """The shapes of the columns of rows in a split, in order of first occurrence.
 
-    `schema`: that of the input so far; under a ChangeSchema the rows are those of changes. Raises SchemaMismatch for
-    more columns than a dataset has fields, MalformedBody.
+    `schema`: that of the input so far; under a ChangeSchema the rows are those of changes. `outliers`: whether rows
+    that do not fit are left out, so that the first KIND_CELLS cells of a CSV column determine its kind. Raises
+    SchemaMismatch for more columns than a dataset has fields, MalformedBody.
     """
     changes = isinstance(schema, ChangeSchema)
     try:
@@ -75,7 +83,7 @@ def infer_shapes(
                 source.seek(0)
                 return _rows_only(_of_texts(_elements(source.read()), changes=changes))
             case Format.CSV:
-                return _flat(schema, _of_csv(source, limits))
+                return _flat(schema, _of_csv(source, limits, outliers=outliers))
             case Format.ARROW:
                 columns = ArrowReader(source).schema
                 with reader_faults("the names and types of the columns cannot be read"):
@@ -156,11 +164,11 @@ def _of_ndjson(source: Source, split: Split, limits: RowLimits, *, changes: bool
 
 def _of_texts(texts: Iterable[bytes], *, changes: bool) -> dict[str, Shape]:
     shape: Shape = Objects(members={})
-    for text in texts:
-        record = _parsed(text)
-        for row in _rows_of(record) if changes else (record,):
-            if isinstance(row, dict):
-                shape = common_shape(shape, shape_of(row))
+    records = map(_parsed, texts)
+    while batch := list(islice(records, _ROWS)):
+        rows = chain.from_iterable(map(_rows_of, batch)) if changes else batch
+        members = members_of(row for row in rows if isinstance(row, dict))
+        shape = common_shape(shape, Objects(members=members))
     return shape.members if isinstance(shape, Objects) else {}
 
 
@@ -176,49 +184,77 @@ _ROW_MEMBERS: Final = ("row", "before", "after")
 
 def _parsed(text: bytes) -> Any:
     try:
-        return msgspec.json.decode(text)
+        return _VALUE.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def _of_csv(source: Source, limits: RowLimits = DEFAULT_LIMITS) -> dict[str, Shape]:
+def _of_csv(
+    source: Source, limits: RowLimits = DEFAULT_LIMITS, *, outliers: bool = False
+) -> dict[str, Shape]:
     source.seek(0)
     names = list(dict.fromkeys(parse_header(source.read(READ_BYTES)).names))
     if len(names) > FIELDS_MAX:
         raise TooManyColumns(f"the header line names more than {FIELDS_MAX} fields")
     fields = tuple(Field(id=number, name=name, type="string") for number, name in enumerate(names, 1))
-    shapes: dict[str, Shape] = dict.fromkeys(names, NULLS)
+    columns = {name: _KindOfFirst() if outliers else _KindOfAll() for name in names}
     bad_records = BadRecords(write=_drop)
     schema = Schema(id=1, fields=fields)
     for table in iter_tables(Format.CSV, source, schema, bad_records=bad_records, limits=limits):
-        for name in names:
-            shapes[name] = common_shape(shapes[name], _of_cells(table.column(name)))
-    return shapes
+        for name, column in columns.items():
+            column.add(table.column(name).drop_null())
+    return {name: column.shape for name, column in columns.items()}
 
 
 def _drop(_: Sequence[BadRecord]) -> None:
     """Drops bad records: they are reported when the rows are decoded."""
 
 
-def _of_cells(cells: pa.ChunkedArray) -> Shape:
-    """The shape of CSV cells; null cells are ignored."""
-    distinct = pc.unique(cells.drop_null())
-    if len(distinct) == 0:
-        return NULLS
-    if _all(distinct, _BOOLEAN):
-        return Booleans()
-    if _all(distinct, _INTEGER):
-        numbers = pc.cast(distinct, pa.int64())
-        return Integers(low=pc.min(numbers).as_py(), high=pc.max(numbers).as_py())
-    if _all(distinct, _NUMBER):
-        return Numbers()
+@dataclass(slots=True)
+class _KindOfAll:
+    """A column of CSV whose type holds all cells."""
+
     shape: Shape = NULLS
-    for text in distinct.to_pylist():
-        shape = common_shape(shape, text_shape(text))
-        if isinstance(shape, Texts) and not (shape.days or shape.times):
-            break
-    return shape
+
+    def add(self, cells: pa.ChunkedArray) -> None:
+        """Adds cells that are not null."""
+        if self.shape != _ANY_CELLS:
+            self.shape = common_shape(self.shape, _of_cells(cells))
 
 
-def _all(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+@dataclass(slots=True)
+class _KindOfFirst:
+    """A column of CSV in which the first cells determine whether it has numbers, times or others.
+
+    All numbers determine the type of a column of numbers; other cells of it are errors of their rows.
+    """
+
+    first: Shape = NULLS
+    later: Shape = NULLS
+    missing: int = KIND_CELLS
+
+    def add(self, cells: pa.ChunkedArray) -> None:
+        """Adds cells that are not null."""
+        first, later = cells.slice(0, self.missing), cells.slice(self.missing)
+        self.missing -= len(first)
+        self.first = common_shape(self.first, _of_cells(first))
+        if len(later) and isinstance(uncelled(self.first), Integers | Numbers):
+            self.later = common_shape(self.later, _celled(number_cells(pc.unique(later))))
+
+    @property
+    def shape(self) -> Shape:
+        shape = common_shape(self.first, self.later)
+        inner = uncelled(shape)
+        fits = not isinstance(inner, Integers | Numbers) or number_type(inner) is not None
+        return shape if fits else self.first
+
+
+_ANY_CELLS: Final = Cells(shape=TEXTS)
+
+
+def _of_cells(cells: pa.ChunkedArray) -> Shape:
+    return _celled(pc.unique(cells))
+
+
+def _celled(distinct: pa.Array) -> Shape:
+    return Cells(shape=shape_of_cells(distinct)) if len(distinct) else NULLS

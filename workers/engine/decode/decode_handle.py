@@ -76,7 +76,9 @@ class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Infers the shapes of one split's columns. `changes`: the schema of changes, None for rows."""
+    """Infers the shapes of one split's columns. `changes`: the schema of changes, None for rows. `outliers`: see
+    `infer_shapes`.
+    """
 
     path: str
     format: Format
@@ -84,6 +86,7 @@ class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     split: Split
     changes: ChangeSchema | None = None
     limits: RowLimits = DEFAULT_LIMITS
+    outliers: bool = False
     origin: str = ""
 
 
@@ -167,7 +170,14 @@ def infer(task: InferTask, storage: Storage, budget: MemoryBudget) -> Inferred:
         if task.records:
             return Inferred(shapes=infer_record_shapes(source, task.split, schema=schema))
         return Inferred(
-            shapes=infer_shapes(task.format, source, task.split, schema=schema, limits=task.limits)
+            shapes=infer_shapes(
+                task.format,
+                source,
+                task.split,
+                schema=schema,
+                limits=task.limits,
+                outliers=task.outliers,
+            )
         )
 
 

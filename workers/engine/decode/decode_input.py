@@ -8,7 +8,7 @@ from itertools import count, islice
 import msgspec
 
 from app.features.writes.engine import DecodedInput
-from app.kernel.commit.write_options import WriteOptions
+from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.schema_merge import merge_schemas
 from app.kernel.format.operation import Operation, input_schema
@@ -120,6 +120,7 @@ def _brought(
                 split=split,
                 changes=schema if isinstance(schema, ChangeSchema) else None,
                 limits=limits,
+                outliers=options.on_error is OnError.QUARANTINE,
                 origin=raw.origin,
             )
             for raw, each in inputs

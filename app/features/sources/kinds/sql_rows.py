@@ -52,7 +52,8 @@ from app.infra.outbound.limited_process import LimitedProcesses
 from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
-from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of
+from app.kernel.format.schema.shapes import NULLS, Shape, common_shape
+from app.kernel.format.schema.value_shapes import shape_of
 
 PROCESSES: Final = LimitedProcesses("app.features.sources.kinds.sql_serve")
 """The processes that read databases."""

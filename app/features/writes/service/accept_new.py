@@ -22,6 +22,7 @@ from app.infra.errors import Unavailable
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, ColumnSample, SampleTooLarge, sample_columns
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.received_body import StoredBody
+from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import brings_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
@@ -140,14 +141,18 @@ class AcceptNewDataset:
 
     def _sampled(self, incoming: IncomingWrite) -> ColumnSample:
         """Raises InvalidRequest for a source of which a part is of no use, MalformedBody, SchemaMismatch."""
-        changes = incoming.operation is Operation.CHANGELOG
+        sampled = partial(
+            sample_columns,
+            changes=incoming.operation is Operation.CHANGELOG,
+            outliers=incoming.options.on_error is OnError.QUARANTINE,
+        )
         try:
             match incoming.source:
                 case Body(content=bytes() as content, format=form, gzip=gzip):
-                    return sample_columns(form, BytesIO(content), len(content), gzip=gzip, changes=changes)
+                    return sampled(form, BytesIO(content), len(content), gzip=gzip)
                 case Body(content=StoredBody(path=path, size_bytes=size), format=form, gzip=gzip):
                     with self.storage.open(path) as file:
-                        return sample_columns(form, file, size, gzip=gzip, changes=changes)
+                        return sampled(form, file, size, gzip=gzip)
         except SampleTooLarge:
             what = (
                 f"no columns are inferred from more than {SAMPLE_BYTES_MAX} bytes of this format: state create.schema, "

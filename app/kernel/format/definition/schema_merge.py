@@ -16,26 +16,33 @@ from app.kernel.format.schema.shapes import (
     NULLS,
     Arrays,
     Booleans,
+    Cells,
     Integers,
     Maps,
     Mixed,
     Nulls,
     Numbers,
     Objects,
+    Several,
     Shape,
     Texts,
     Typed,
     common_shape,
+    number_type,
+    numbers,
+    uncelled,
 )
 from app.kernel.format.schema.types import (
     BOOLEAN,
     DATE,
+    DECIMAL_PRECISION_MAX,
     DOUBLE,
     FLOAT,
-    INT64,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     DataType,
+    Decimal,
     FlatType,
     List,
     Map,
@@ -44,6 +51,7 @@ from app.kernel.format.schema.types import (
     inferred_type,
     parse_type,
 )
+from app.kernel.format.schema.types.uuids import UUID
 from app.kernel.format.schema.widening import why_not_wider
 
 
@@ -131,32 +139,59 @@ def _pointer(name: str) -> str:
 
 def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
     match shape:
+        case Booleans():
+            return BOOLEAN
+        case Integers() | Numbers():
+            return number_type(shape) or _nearest_decimal(numbers(shape))
         case Texts():
             return _text_type(shape) if explicit_cast else STRING
+        case Cells(shape=inner):
+            return _cell_type(inner)
+        case Several(shapes=shapes):
+            return _new_type(shapes[0], explicit_cast)
         case Objects(members=members) if members:
-            return Struct(tuple((name, _new_type(member, explicit_cast)) for name, member in members.items()))
+            return _new_struct(members, explicit_cast)
         case Arrays(element=element):
             return List(_new_type(element, explicit_cast))
         case Maps(key=key, value=value):
             return Map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
         case Typed(type_=text):
             return parse_type(text)
-        case Nulls():
-            raise _NoType("has nulls only, so its type is unknown; leave it out, or add the field first")
-        case Objects():
-            raise _NoType(
-                "has empty objects only, so its type is unknown; leave it out, or add the field first"
-            )
+        case Nulls() | Objects():
+            raise _NoType(_NO_TYPE[type(shape)])
         case Mixed(reason=reason):
             raise _NoType(f"{reason}; a column has one type")
-    return _NEW_TYPES[type(shape)]
 
 
-_NEW_TYPES: Final[dict[type, DataType]] = {
-    Booleans: BOOLEAN,
-    Integers: INT64,
-    Numbers: DOUBLE,
+_NO_TYPE: Final[dict[type, str]] = {
+    Nulls: "has nulls only, so its type is unknown; leave it out, or add the field first",
+    Objects: "has empty objects only, so its type is unknown; leave it out, or add the field first",
 }
+
+
+def _new_struct(members: Mapping[str, Shape], explicit_cast: bool) -> Struct:
+    return Struct(tuple((name, _new_type(member, explicit_cast)) for name, member in members.items()))
+
+
+def _nearest_decimal(shape: Numbers) -> Decimal:
+    """The type of JSON numbers that no type holds: those that it does not hold are errors of their rows."""
+    return Decimal(DECIMAL_PRECISION_MAX, max(0, min(shape.scale, DECIMAL_PRECISION_MAX - shape.whole)))
+
+
+def _cell_type(shape: Shape) -> DataType:
+    """The type that all cells of CSV are read as: text, if they are nothing else."""
+    match shape:
+        case Booleans():
+            return BOOLEAN
+        case Integers() | Numbers():
+            return number_type(shape) or STRING
+        case Texts(clocks=True):
+            return TIMESTAMP_NTZ
+        case Texts(uuids=True):
+            return UUID
+        case Texts():
+            return _text_type(shape)
+    return STRING
 
 
 def _text_type(texts: Texts) -> DataType:
@@ -167,7 +202,7 @@ def _text_type(texts: Texts) -> DataType:
 
 def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
     """The type that holds the values as well; the old type where no type does."""
-    match old, shape:
+    match old, uncelled(shape):
         case Struct(members), Objects(members=member_shapes):
             return _widened_struct(dict(members), member_shapes, explicit_cast)
         case List(element), Arrays(element=element_shape):
@@ -179,11 +214,12 @@ def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
             for member in member_shapes.values():
                 inside = common_shape(inside, member)
             return Map(key, _widened(value, inside, explicit_cast))
-        case FlatType(), Integers():
-            holding = (each for each in (old, *old.wider) if each.holds_integers(shape.low, shape.high))
-            return next(holding, old)
-        case FlatType(), Numbers() if old != FLOAT and DOUBLE in old.wider:
-            return DOUBLE
+        case _, Several(shapes=shapes):
+            for each in shapes:
+                old = _widened(old, each, explicit_cast)
+            return old
+        case FlatType(), (Integers() | Numbers()) as found:
+            return _widened_number(old, found)
         case FlatType(), Texts(times=True) if old == DATE and explicit_cast:
             return TIMESTAMP
         case Timestamp("ms", zoned), Texts(fine=True):
@@ -191,6 +227,26 @@ def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
         case _, Typed(type_=text):
             return _common(old, parse_type(text), explicit_cast)
     return old
+
+
+def _widened_number(old: FlatType, shape: Integers | Numbers) -> FlatType:
+    """The type that holds the numbers as well without loss; the old type where none does."""
+    match old, shape:
+        case Decimal(), _:
+            return _widened_decimal(old, numbers(shape))
+        case _, Integers(digits=0):
+            holding = (each for each in (old, *old.wider) if each.holds_integers(shape.low, shape.high))
+            return next(holding, old)
+        case _, Numbers(exact=True) if old != FLOAT and DOUBLE in old.wider:
+            return DOUBLE
+    return old
+
+
+def _widened_decimal(old: Decimal, shape: Numbers) -> Decimal:
+    """The decimal of the same scale that holds the numbers as well; the old type where none does."""
+    precision = max(old.precision, shape.whole + old.scale)
+    fits = shape.scale <= old.scale and precision <= DECIMAL_PRECISION_MAX
+    return Decimal(precision, old.scale) if fits else old
 
 
 def _widened_struct(

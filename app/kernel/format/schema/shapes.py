@@ -1,28 +1,22 @@
 """Shapes: what is known of the values of a column, from which its type is inferred.
 
-Shapes are computed in parallel for the parts of an input. `common_shape` combines the shapes of two parts.
+Shapes are computed in parallel for the parts of an input. `common_shape` combines the shapes of two parts: the result
+does not depend on how the input is divided.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from app.kernel.format.schema.schema import FIELDS_MAX
-from app.kernel.format.schema.types import DEPTH_MAX, parse_type
+from app.kernel.format.schema.types import DECIMAL_PRECISION_MAX, DOUBLE, INT64, Decimal, FlatType, parse_type
 from app.kernel.format.schema.widening import why_not_wider
 
-# The range of integers that tasks exchange: integers beyond it fit no type.
-_LOW, _HIGH = -(2**63), 2**64 - 1
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME: Final = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.(\d{1,6}))?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
-_MILLISECOND_DIGITS: Final = 3
+DIGITS_MAX: Final = DECIMAL_PRECISION_MAX + 1
+"""The number of digits that stands for any that no decimal has."""
 
 
 class TooManyColumns(ValueError):
@@ -42,22 +36,41 @@ class Booleans(_Shape, frozen=True, kw_only=True, tag="booleans"):
 
 
 class Integers(_Shape, frozen=True, kw_only=True, tag="integers"):
-    """Whole numbers: the least and the greatest, limited to 64 bits."""
+    """Whole numbers: the least and the greatest, limited to 64 bits. `digits`: those of the longest beyond 64 bits, at
+    most DIGITS_MAX; 0 without one.
+    """
 
     low: int
     high: int
+    digits: int = 0
+
+    def numbers(self) -> Numbers:
+        """The same as numbers beside which there are others."""
+        whole = self.digits or max(len(str(abs(self.low))), len(str(abs(self.high))))
+        exact = not self.digits and DOUBLE.holds_integers(self.low, self.high)
+        return Numbers(exact=exact, whole=whole)
 
 
 class Numbers(_Shape, frozen=True, kw_only=True, tag="numbers"):
-    """Numbers, some with a fraction or an exponent."""
+    """Numbers, some with a fraction or an exponent. `exact`: none loses digits as a double. `whole`, `scale`: the most
+    digits before and after the point, at most DIGITS_MAX.
+    """
+
+    exact: bool = True
+    whole: int = 0
+    scale: int = 0
 
 
 class Texts(_Shape, frozen=True, kw_only=True, tag="texts"):
-    """Texts: whether all are dates, whether all are times with a zone, and whether one is finer than a millisecond."""
+    """Texts: whether all are dates, times with a zone, times without one, or UUIDs; whether one of times is finer than
+    a millisecond.
+    """
 
-    days: bool
-    times: bool
-    fine: bool
+    days: bool = False
+    times: bool = False
+    clocks: bool = False
+    uuids: bool = False
+    fine: bool = False
 
 
 class Objects(_Shape, frozen=True, kw_only=True, tag="objects"):
@@ -85,86 +98,117 @@ class Typed(_Shape, frozen=True, kw_only=True, tag="typed"):
     type_: str
 
 
+class Cells(_Shape, frozen=True, kw_only=True, tag="cells"):
+    """Cells of CSV, which all are texts, whatever else they are."""
+
+    shape: Shape
+
+
+class Several(_Shape, frozen=True, kw_only=True, tag="several"):
+    """JSON values of several kinds: the shape of each, in order of first occurrence."""
+
+    shapes: tuple[Shape, ...]
+
+
 class Mixed(_Shape, frozen=True, kw_only=True, tag="mixed"):
     """Values without a common type; `reason` says why."""
 
     reason: str
 
 
-Shape = Nulls | Booleans | Integers | Numbers | Texts | Objects | Arrays | Maps | Typed | Mixed
+Shape = (
+    Nulls | Booleans | Integers | Numbers | Texts | Objects | Arrays | Maps | Typed | Cells | Several | Mixed
+)
 NULLS: Final = Nulls()
+TEXTS: Final = Texts()
 
 
-def shape_of(value: Any, depth: int = 0) -> Shape:
-    """The shape of a JSON value. Raises TooManyColumns."""
-    match value:
-        case None:
-            return NULLS
-        case bool():
-            return Booleans()
-        case int():
-            return Integers(low=min(value, _HIGH), high=min(value, _HIGH)) if value >= _LOW else Numbers()
-        case float():
-            return Numbers()
-        case str():
-            return text_shape(value)
-        case _ if depth == DEPTH_MAX:
-            return Mixed(reason=f"is nested more than {DEPTH_MAX} deep")
-        case list():
-            element: Shape = NULLS
-            for each in value:
-                element = common_shape(element, shape_of(each, depth + 1))
-            return Arrays(element=element)
-        case dict():
-            _bound(value)
-            return Objects(members={name: shape_of(each, depth + 1) for name, each in value.items()})
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def text_shape(text: str) -> Texts:
-    """The shape of a text."""
-    if _DAY.fullmatch(text):
-        return Texts(days=_is_time(text), times=False, fine=False)
-    match = _TIME.fullmatch(text)
-    if match is None or not _is_time(text):
-        return Texts(days=False, times=False, fine=False)
-    return Texts(days=False, times=True, fine=len((match[1] or "").rstrip("0")) > _MILLISECOND_DIGITS)
-
-
-def _is_time(text: str) -> bool:
-    try:
-        dt.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+def number_type(shape: Integers | Numbers) -> FlatType | None:
+    """The type that holds the numbers without loss; None if none does."""
+    if isinstance(shape, Integers):
+        if not shape.digits:
+            return INT64
+        return Decimal(DECIMAL_PRECISION_MAX, 0) if shape.digits <= DECIMAL_PRECISION_MAX else None
+    if shape.exact:
+        return DOUBLE
+    fits = shape.whole + shape.scale <= DECIMAL_PRECISION_MAX
+    return Decimal(DECIMAL_PRECISION_MAX, shape.scale) if fits else None
 
 
 def common_shape(one: Shape, other: Shape) -> Shape:
     """The shape of the values of two parts. Raises TooManyColumns."""
     match one, other:
-        case Nulls(), _:
-            return other
-        case _, Nulls():
+        case (Mixed(), _) | (_, Nulls()):
             return one
-        case Mixed(), _:
-            return one
-        case _, Mixed():
+        case (Nulls(), _) | (_, Mixed()):
             return other
+        case (Cells(), _) | (_, Cells()):
+            common = common_shape(uncelled(one), uncelled(other))
+            return Cells(shape=TEXTS if isinstance(common, Several | Mixed) else common)
         case Integers(), Integers():
-            return Integers(low=min(one.low, other.low), high=max(one.high, other.high))
-        case ((Integers() | Numbers()), (Integers() | Numbers())):
-            return Numbers()
-        case Texts(), Texts():
-            return Texts(
-                days=one.days and other.days, times=one.times and other.times, fine=one.fine or other.fine
+            return Integers(
+                low=min(one.low, other.low),
+                high=max(one.high, other.high),
+                digits=max(one.digits, other.digits),
             )
+        case ((Integers() | Numbers()), (Integers() | Numbers())):
+            return _common_numbers(numbers(one), numbers(other))
+        case Texts(), Texts():
+            return _common_texts(one, other)
         case Objects(), Objects():
-            return Objects(members=_bound(common_members(one.members, other.members)))
+            return Objects(members=bound(common_members(one.members, other.members)))
         case Arrays(), Arrays():
             return Arrays(element=common_shape(one.element, other.element))
         case Maps(), Maps():
             return Maps(key=common_shape(one.key, other.key), value=common_shape(one.value, other.value))
-    return _wider_type(one, other) or Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
+    wider = _wider_type(one, other)
+    if wider is not None:
+        return wider
+    if isinstance(one, Typed | Maps) or isinstance(other, Typed | Maps):
+        return Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
+    return _several([*_kinds(one), *_kinds(other)])
+
+
+def uncelled(shape: Shape) -> Shape:
+    """The shape of cells without the fact that they are cells."""
+    return shape.shape if isinstance(shape, Cells) else shape
+
+
+def numbers(shape: Integers | Numbers) -> Numbers:
+    """The shape of numbers of any kind."""
+    return shape.numbers() if isinstance(shape, Integers) else shape
+
+
+def _common_numbers(one: Numbers, other: Numbers) -> Numbers:
+    return Numbers(
+        exact=one.exact and other.exact,
+        whole=max(one.whole, other.whole),
+        scale=max(one.scale, other.scale),
+    )
+
+
+def _common_texts(one: Texts, other: Texts) -> Texts:
+    times, clocks = one.times and other.times, one.clocks and other.clocks
+    return Texts(
+        days=one.days and other.days,
+        times=times,
+        clocks=clocks,
+        uuids=one.uuids and other.uuids,
+        fine=(times or clocks) and (one.fine or other.fine),
+    )
+
+
+def _kinds(shape: Shape) -> tuple[Shape, ...]:
+    return shape.shapes if isinstance(shape, Several) else (shape,)
+
+
+def _several(shapes: Iterable[Shape]) -> Shape:
+    """The shape of values of these kinds, of which some may be the same."""
+    by_kind: dict[type, Shape] = {}
+    for shape in shapes:
+        kind = Integers if isinstance(shape, Numbers) else type(shape)
+        by_kind[kind] = common_shape(by_kind[kind], shape) if kind in by_kind else shape
+    return Several(shapes=tuple(by_kind.values()))
 
 
 def _wider_type(one: Shape, other: Shape) -> Shape | None:
@@ -185,7 +229,8 @@ def common_members(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict
     return both | {name: shape for name, shape in other.items() if name not in one}
 
 
-def _bound(members: dict[str, Any]) -> dict[str, Any]:
+def bound(members: dict[str, Any]) -> dict[str, Any]:
+    """The members. Raises TooManyColumns."""
     if len(members) > FIELDS_MAX:
         raise TooManyColumns(f"the rows name more than {FIELDS_MAX} fields")
     return members
@@ -200,4 +245,5 @@ _NAMES: Final[dict[type, str]] = {
     Arrays: "arrays",
     Maps: "maps",
     Typed: "values of another type",
+    Several: "values of several kinds",
 }
