@@ -30,7 +30,7 @@ def plan_compaction(
 
     A group with logs or postponed writes is rewritten as a whole, since these may change any of its rows. Otherwise
     files with deletion vectors are rewritten, and small files if a bucket has several. Files of full size stay. So
-    does a single tombstone file of a group without a deletion vector. Rows without a key go to a new group, from any
+    does a single tombstone file of a bucket without a deletion vector. Rows without a key go to a new group, from any
     group of their partition.
 
     `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
@@ -148,15 +148,17 @@ def _without_lone(files: Sequence[DataFile]) -> list[DataFile]:
 def _tombstones(
     dataset: DatasetDefinition, planned_at: datetime | None, files: Sequence[DataFile]
 ) -> list[DataFile]:
-    """The tombstone files of a group, if they are several, or some of their tombstones have ended."""
+    """The tombstone files of a group that share their bucket with others, or some of whose tombstones have ended."""
     tombstones = [file for file in files if file.kind is FileKind.TOMBSTONE]
+    sharing = Counter(file.slot for file in tombstones)
     kept = timedelta(seconds=dataset.keep_seconds)
-    due = len(tombstones) > 1 or any(
-        file.deletion_vector
-        or (planned_at is not None and file.written_at is not None and file.written_at + kept < planned_at)
+    return [
+        file
         for file in tombstones
-    )
-    return tombstones if due else []
+        if sharing[file.slot] > 1
+        or file.deletion_vector
+        or (planned_at is not None and file.written_at is not None and file.written_at + kept < planned_at)
+    ]
 
 
 def _by_partition(

@@ -260,16 +260,18 @@ def check(start: Table, writes: Sequence[Write], end: Table, counts: Sequence[di
     folded = fold([(Op.APPEND, each) for each in start.live.values()] + changes, end.dataset.record_key)
     assert {end.key(values): values for values in folded} == end.live
     current = touched(start, writes)
-    _check_rows(end, current, writes, result)
+    _check_rows(start, end, current, writes, result)
     _check_past(end, current, result)
-    _check_tombstones(start, end, result)
+    _check_tombstones(start, end, current, result)
     quarantined = sum(each["quarantined"] for each in counts)
     assert result.quarantined_rows.num_rows == quarantined
     assert result.quarantined_rows.schema == incoming_rows(end.dataset, writes).schema
     return result
 
 
-def _check_rows(end: Table, current: Sequence[Row], writes: Sequence[Write], result: MergeResult) -> None:
+def _check_rows(
+    start: Table, end: Table, current: Sequence[Row], writes: Sequence[Write], result: MergeResult
+) -> None:
     keys = {end.key(values) for values in current} | {
         end.key(values) for write in writes for _, values in write.rows
     }
@@ -278,14 +280,22 @@ def _check_rows(end: Table, current: Sequence[Row], writes: Sequence[Write], res
     stored = {end.key(values): exact(values) for values in kept + rows}
     assert stored == {key: exact(values) for key, values in end.live.items() if key in keys}
     assert len(kept) + len(rows) == len(stored)
-    numbers = {end.key(values): at for at, values in enumerate(current)}
+    numbers = _numbers_before(start, current)
     assert result.replaces.tolist() == [numbers.get(end.key(values), -1) for values in rows]
 
 
-def _check_tombstones(start: Table, end: Table, result: MergeResult) -> None:
+def _numbers_before(start: Table, current: Sequence[Row]) -> dict[Key, int]:
+    """What a merge numbers: the live rows that it gets, and the tombstones behind them."""
+    keys = [*(start.key(values) for values in current), *start.tombstones]
+    return {key: number for number, key in enumerate(keys)}
+
+
+def _check_tombstones(start: Table, end: Table, current: Sequence[Row], result: MergeResult) -> None:
     stay = dict(zip(start.tombstones, result.tombstones_stay.tolist(), strict=True))
     left = {key: each for key, each in start.tombstones.items() if stay[key]}
     fresh = [] if result.tombstones is None else result.tombstones.to_pylist()
+    numbers = _numbers_before(start, current)
+    assert result.tombstones_replace.tolist() == [numbers.get(end.key(each), -1) for each in fresh]
     for each in fresh:
         key = end.key(each)
         assert key not in left

@@ -86,6 +86,17 @@ def test_compaction_folds_the_expected_files(line: str) -> None:
         assert all(name.startswith("p=a/append-now") for name in groups)
 
 
+def test_tombstone_files_are_joined_within_their_bucket() -> None:
+    files = [
+        msgspec.structs.replace(
+            file_of(f"{number}:t1", number, keyed=True), slot=Slot(partition_path="p=a", bucket=bucket)
+        )
+        for number, bucket in enumerate([0, 0, 1, 2])
+    ]
+    [task] = plan_compaction(dataset(keyed=True), files, attempt="now", data_prefix="d")
+    assert [file.path for file in task.files] == ["0", "1"]
+
+
 @pytest.mark.parametrize("keyed", [True, False])
 def test_compaction_is_restricted_to_the_requested_partitions_and_groups(keyed: bool) -> None:
     files = [

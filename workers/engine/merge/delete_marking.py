@@ -54,7 +54,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
                     )
         if report.failed or not report.changed:
             return report.empty_message()
-        ended_paths, new_tombstones = tombstone_files.finish()
+        ended_paths, new_tombstones = tombstone_files.finish(placement)
         marked = marked_files(
             files, {number: np.concatenate(parts) for number, parts in positions_by_file.items()}
         )

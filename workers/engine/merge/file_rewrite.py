@@ -50,7 +50,7 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
         if not (report.changed or files.pending or task.compact or task.divides):
             # The feed may still have the rows as they were sent.
             return report.message(removed_paths=(), new_files=())
-        ended_paths, new_tombstones = tombstone_files.finish()
+        ended_paths, new_tombstones = tombstone_files.finish(placement)
         removed_paths = (
             *(task.files[number].path for number in sorted(read)),
             *(file.path for file in files.pending),

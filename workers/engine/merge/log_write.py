@@ -93,7 +93,7 @@ def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
         result = item.result
         fresh = report.add_result(result)
         has_successor = np.zeros(item.live.num_rows, dtype=bool)
-        has_successor[result.replaces[result.replaces >= 0]] = True
+        has_successor[result.replaces[(result.replaces >= 0) & (result.replaces < len(has_successor))]] = True
         gone = [item.live.filter(pa.array(~result.stays & ~has_successor))]
         if item.tombstones is not None:
             gone.append(item.tombstones.filter(pa.array(~result.tombstones_stay)))

@@ -18,7 +18,7 @@ from app.features.writes.service.explained_batch import ExplainedBatch, batch_of
 from app.features.writes.service.plan import intent_of, least_commit_time
 from app.features.writes.service.touched_files import touched_files
 from app.features.writes.values import Body, IncomingWrite
-from app.infra.files.lookups.key_search import FoundTombstone, KeySearch
+from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.storing import Storing, storing_of
@@ -181,14 +181,8 @@ class ExplainWrite:
             marked_files=tuple(_marked(task, storing, answers, live.values())),
             keys=()
             if rows is None or not dataset.keyed
-            else tuple(explained_keys(task, batch, rows, keys, live, _lasting(tombstones, task), storing)),
+            else tuple(explained_keys(task, batch, rows, keys, live, tombstones, storing)),
         )
-
-
-def _lasting(tombstones: dict[bytes, FoundTombstone], task: MergeTask) -> dict[bytes, FoundTombstone]:
-    """Those with which the rows of a write that is planned now are compared."""
-    now = task.planned_at
-    return {key: each for key, each in tombstones.items() if now is None or each.until >= now}
 
 
 def _discard(_: Sequence[BadRecord]) -> None:

@@ -105,7 +105,7 @@ def explained_keys(
     storing: Storing,
 ) -> list[ExplainedKey]:
     """Explains each of the batch's `rows` in one task. `keys`: their canonical keys; `live`: keys that have a row;
-    `tombstones`: those with which rows are compared.
+    `tombstones`: keys that have one, also one whose time is over.
     """
     dataset = task.dataset
     names = dataset.record_key
@@ -114,13 +114,15 @@ def explained_keys(
     ]
     live_keys = [live.get(key) for key in keys.to_pylist()]
     ops = rows.column(OP_COLUMN).to_pylist()
-    row_tombstones = [tombstones.get(key) for key in keys.to_pylist()]
+    stored_tombstones = [tombstones.get(key) for key in keys.to_pylist()]
+    row_tombstones = [_lasting(task, each) for each in stored_tombstones]
     kept_away = _kept_away(batch, dataset, rows, row_tombstones)
     effects = [
         _effect(batch, op, live=at is not None, kept_away=away)
         for op, at, away in zip(ops, live_keys, kept_away, strict=True)
     ]
-    slots = _slots(task, batch, rows, live_keys, effects, storing)
+    former = [_file(at, each) for at, each in zip(live_keys, stored_tombstones, strict=True)]
+    slots = _slots(task, batch, rows, former, effects, storing)
     searches_keys = storing is not Storing.POSTPONE
     return [
         ExplainedKey(
@@ -144,6 +146,18 @@ def explained_keys(
             strict=True,
         )
     ]
+
+
+def _lasting(task: MergeTask, tombstone: FoundTombstone | None) -> FoundTombstone | None:
+    """The tombstone, if the rows of a write that is planned now are compared with it."""
+    now = task.planned_at
+    return None if tombstone is None or (now is not None and tombstone.until < now) else tombstone
+
+
+def _file(live: LiveKey | None, tombstone: FoundTombstone | None) -> int:
+    """The number of the file that has the key, as a row or a tombstone; -1 for none."""
+    at = tombstone if live is None else live
+    return -1 if at is None or at.file is None else at.file
 
 
 def _kept_away(
@@ -189,19 +203,23 @@ def _slots(
     task: MergeTask,
     batch: ExplainedBatch,
     rows: pa.Table,
-    live_keys: Sequence[LiveKey | None],
+    files: Sequence[int],
     effects: Sequence[WriteEffect],
     storing: Storing,
 ) -> list[Slot | None]:
-    """The slot of each row; None where no row is stored, a compaction decides it, or the partition is unknown."""
+    """The slot of each row; None where no row is stored, a compaction decides it, or the partition is unknown.
+
+    `files`: by row, the number of the file that has its key, -1 for none.
+    """
     slots: list[Slot | None] = [None] * rows.num_rows
     dataset = task.dataset
     if storing in (Storing.LOG, Storing.POSTPONE) and dataset.bucket.opens_by_size:
         return slots
-    former = np.array([-1 if at is None or at.file is None else at.file for at in live_keys], dtype=np.int64)
+    former = np.array(files, dtype=np.int64)
     to_store = np.array([effect in _STORED for effect in effects])
     if dataset.bucket.mode is BucketMode.KEY_DYNAMIC and (batch.keys_only or dataset.merge_mode in _STAYING):
-        stays = to_store & (former >= 0)
+        is_live = [number >= 0 and task.files[number].kind.holds_rows for number in files]
+        stays = to_store & np.array(is_live, dtype=bool)
         for number in np.flatnonzero(stays):
             slots[number] = task.files[int(former[number])].slot
         # A key alone does not determine the partition of its row.

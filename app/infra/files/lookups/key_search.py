@@ -46,12 +46,13 @@ from app.kernel.format.rows.tombstones import DELETED_AT_FIELD, KEEP_FIELD, ORDE
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundTombstone:
     """The tombstone of a key: the ordering value and the version of the delete, and the last time of a commit whose
-    rows are compared with it.
+    rows are compared with it. `file`: the number of the file in whose bucket the key is; None for a key without one.
     """
 
     value: pa.Scalar
     version: int | None
     until: datetime
+    file: int | None
 
     def keeps_away(self, value: object) -> bool:
         """Whether a row with this ordering value changes nothing. Null is less than any other."""
@@ -158,7 +159,9 @@ class KeySearch:
         wanted = set(unique.to_pylist())
         incoming_keys = IncomingKeys(hashes=np.unique(hash_keys(unique)), encoded_keys=[unique])
         for block in () if tombstones.is_empty else tombstones.touched(incoming_keys):
+            numbers = np.full(len(block.positions), block.file)
             columns = zip(
+                tombstones.buckets(numbers, block.positions).tolist(),
                 encode_keys(block.rows, dataset.record_key).to_pylist(),
                 block.rows.column(ORDERING_COLUMN),
                 block.rows.column(VERSION_COLUMN).to_pylist(),
@@ -166,10 +169,12 @@ class KeySearch:
                 block.rows.column(KEEP_FIELD.name).to_pylist(),
                 strict=True,
             )
-            for key, value, version, deleted_at, keep_seconds in columns:
+            for file, key, value, version, deleted_at, keep_seconds in columns:
                 if key in wanted and deleted_at is not None:
                     until = deleted_at + timedelta(seconds=keep_seconds)
-                    found[key] = FoundTombstone(value=value, version=version, until=until)
+                    found[key] = FoundTombstone(
+                        value=value, version=version, until=until, file=None if file < 0 else file
+                    )
         return found
 
     def _blocks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.kernel.format.file_group import DataFile, FileKind, IndexKind, bucket_slot
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import written_path
+from app.kernel.format.rows.placement import Placement
 from app.kernel.format.rows.tombstones import tombstone_schema
 from app.kernel.format.schema.schema_projection import project_rows
 
@@ -50,13 +51,14 @@ def _rows(
         for block in merged_blocks(slices, task.then, files, memory, group_tombstones):
             yield project_rows(block.rows.select(names), target)
         if any(file.kind is FileKind.LOG for file in files):
-            tombstones += _tombstone_files(task, storage, group_tombstones, files[0].file_group)
+            tombstones += _tombstone_files(task, storage, group_tombstones, files)
 
 
 def _tombstone_files(
-    task: RestageTask, storage: Storage, tombstones: TombstoneSet, file_group: str
+    task: RestageTask, storage: Storage, tombstones: TombstoneSet, files: Sequence[DataFile]
 ) -> tuple[DataFile, ...]:
-    slot = bucket_slot(file_group)
+    file_group = files[0].file_group
+    placement = Placement(task.then, bucket_slot(file_group), files)
     with DataSink(
         storage,
         task.now,
@@ -68,6 +70,7 @@ def _tombstone_files(
     ) as sink:
         for number in tombstones.numbers:
             for rows in tombstones.left(number):
-                sink.write(slot, rows)
-        sink.write(slot, tombstones.new())
+                sink.write(placement.of_file(number), rows)
+        for slot, rows in placement.split_tombstones(*tombstones.new()):
+            sink.write(slot, rows)
         return sink.finish()

@@ -41,9 +41,9 @@ class MatchedRows:
     """The result for touched rows.
 
     `live`: the rows before the merge, with their places: `files` (int32) and `positions` (int64) are -1 for a row that
-    was in no file in this form. `tombstones`: those of the touched keys before the merge, with their
-    places; None for none. `complete`: whether these are
-    all touched rows.
+    was in no file in this form. `tombstones`: those of the touched keys before the merge, with their places; None for
+    none. `buckets`: by live row and, behind these, by tombstone, the number of the file in whose bucket its key is, -1
+    for none (int64). `complete`: whether these are all touched rows.
     """
 
     result: MergeResult
@@ -51,14 +51,12 @@ class MatchedRows:
     files: np.ndarray
     positions: np.ndarray
     tombstones: pa.Table | None
+    buckets: np.ndarray
     complete: bool
 
     def former_files(self) -> np.ndarray:
-        """By new row, the number of the file that had its key; -1 for a new key (int64)."""
-        former_rows = self.result.replaces
-        former = np.full(len(former_rows), -1, dtype=np.int64)
-        former[former_rows >= 0] = self.files[former_rows[former_rows >= 0]]
-        return former
+        """By new row, the number of the file that had its key, as a row or a tombstone; -1 for a new key (int64)."""
+        return _former(self.buckets, self.result.replaces)
 
     def kept_blocks(self) -> Iterator[Block]:
         """The unchanged live rows, by their files."""
@@ -198,16 +196,28 @@ def _matched_rows(
     if incoming.committed and result.conflicts:
         # Without its rows, a reader would see a table that never existed.
         raise HeadwaterError(f"{dataset.name}: committed rows cannot be merged: {result.conflicts}")
+    files = live.column(FILE_COLUMN).to_numpy()
+    buckets = files.astype(np.int64)
     if tombstones is not None:
-        tombstones.take(result, placed)
+        if placed is not None:
+            places = (placed.column(name).to_numpy() for name in (FILE_COLUMN, POSITION_COLUMN))
+            buckets = np.concatenate([buckets, tombstones.buckets(*places)])
+        tombstones.take(result, placed, _former(buckets, result.tombstones_replace))
     yield MatchedRows(
         result=result,
         live=current,
-        files=live.column(FILE_COLUMN).to_numpy(),
+        files=files,
         positions=live.column(POSITION_COLUMN).to_numpy(),
         tombstones=placed,
+        buckets=buckets,
         complete=complete,
     )
+
+
+def _former(buckets: np.ndarray, replaced: np.ndarray) -> np.ndarray:
+    """The buckets of what is replaced, by its numbers; -1 where it is -1."""
+    former: np.ndarray = np.append(buckets, -1)[replaced]
+    return former
 
 
 def _as_blocks(table: pa.Table) -> Iterator[Block]:

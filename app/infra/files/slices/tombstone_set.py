@@ -55,6 +55,7 @@ class TombstoneSet:
         self._find = find
         self._ended: dict[int, list[np.ndarray]] = defaultdict(list)
         self._new: list[pa.Table] = []
+        self._buckets: list[np.ndarray] = []
 
     @classmethod
     def read(
@@ -91,10 +92,13 @@ class TombstoneSet:
         """The numbers of the files with tombstones that have ended, ascending."""
         return sorted(number for number in self._ended if number != NEW)
 
-    def new(self) -> pa.Table:
-        """The tombstones that merges have left and that have not ended."""
+    def new(self) -> tuple[pa.Table, np.ndarray]:
+        """The tombstones that merges have left and that have not ended, and the numbers of the files in whose buckets
+        their keys are, -1 for a key that was in none (int64).
+        """
         rows = pa.concat_tables([self._schema.empty_table(), *self._new])
-        return rows.filter(pa.array(self._left_in(NEW, np.arange(rows.num_rows))))
+        left = self._left_in(NEW, np.arange(rows.num_rows))
+        return rows.filter(pa.array(left)), self._new_buckets()[left]
 
     def left(self, number: int) -> Iterator[pa.Table]:
         """The tombstones of this file that have not ended, block by block. Raises CorruptFile."""
@@ -112,8 +116,18 @@ class TombstoneSet:
             positions = np.arange(rows.num_rows)
             yield Block(file=NEW, positions=positions, rows=rows).at(self._left_in(NEW, positions))
 
-    def take(self, result: MergeResult, touched: pa.Table | None) -> None:
-        """Takes the result of a merge. `touched`: the tombstones that it was given, with their places."""
+    def buckets(self, files: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """The numbers of the files in whose buckets the keys of the tombstones at these places are, -1 for a key that
+        was in none (int64).
+        """
+        buckets = files.astype(np.int64)
+        buckets[files == NEW] = self._new_buckets()[positions[files == NEW]]
+        return buckets
+
+    def take(self, result: MergeResult, touched: pa.Table | None, buckets: np.ndarray) -> None:
+        """Takes the result of a merge. `touched`: the tombstones that it was given, with their places. `buckets`: as of
+        `new`, for those that it has left.
+        """
         if touched is not None:
             ended = touched.filter(pa.array(~result.tombstones_stay))
             files, positions = (ended.column(name).to_numpy() for name in (FILE_COLUMN, POSITION_COLUMN))
@@ -121,6 +135,10 @@ class TombstoneSet:
                 self._ended[int(number)].append(positions[files == number])
         if result.tombstones is not None:
             self._new.append(result.tombstones)
+            self._buckets.append(buckets)
+
+    def _new_buckets(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._buckets])
 
     def _read(self, keys: IncomingKeys) -> Iterator[Block]:
         key_array = None if self._find is None else keys.keys()

@@ -218,15 +218,19 @@ class _MergeInput:
         live = row_of[row_of >= base]
         # Every appended row is live, unless another change takes it back.
         live = feed.row if appends_only else np.sort(live)
-        replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
-        replaced_rows = np.flatnonzero(~stays & (at != NO_ROW))
-        replaced_by[at[replaced_rows]] = replaced_rows
+        live_keys = np.flatnonzero(is_live)
+        key_of = np.full(self.rows.count, -1, dtype=np.int64)
+        key_of[row_of[live_keys]] = live_keys
+        # What each key had before: a current row or, numbered behind these, a tombstone.
+        before = np.full(len(row_of), -1, dtype=np.int64)
+        before[self.key[: self._first_incoming]] = np.arange(self._first_incoming)
+        made = self._made_tombstones(merger)
         lineage = RowLineage.of(self.rows.count, self.current, self.incoming, feed)
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
             stays=stays,
             rows=lineage.stored_rows(self.rows.gather(live).cast(schema), live),
-            replaces=replaced_by[live],
+            replaces=before[key_of[live]],
             changes=lineage.change_rows(changes.cast(schema), feed),
             counts=counts,
             conflicts=(),
@@ -234,7 +238,8 @@ class _MergeInput:
             overflow_fields=overflow_fields,
             appends_only=appends_only,
             tombstones_stay=self._tombstones_stay(merger),
-            tombstones=self._new_tombstones(merger),
+            tombstones=self._new_tombstones(merger, made),
+            tombstones_replace=before[made],
             valid_until=None if merger.valid_until == ALWAYS else merger.valid_until,
         )
 
@@ -244,12 +249,17 @@ class _MergeInput:
         stays: np.ndarray = (merger.table.states.kind[key] == TOMBSTONE) & (merger.table.job[key] == TABLE)
         return stays
 
-    def _new_tombstones(self, merger: KeyMerger) -> pa.Table | None:
-        """The tombstones that the writes leave; None without any."""
+    def _made_tombstones(self, merger: KeyMerger) -> np.ndarray:
+        """The keys whose tombstones the writes leave (int64)."""
         table = merger.table
-        made = np.flatnonzero((table.states.kind == TOMBSTONE) & (table.job != TABLE))
-        if not len(made) or self.ordering_values is None:
+        made = (table.states.kind == TOMBSTONE) & (table.job != TABLE)
+        return np.flatnonzero(made & (self.ordering_values is not None))
+
+    def _new_tombstones(self, merger: KeyMerger, made: np.ndarray) -> pa.Table | None:
+        """The tombstones that the writes leave for these keys; None without any."""
+        if not len(made):
             return None
+        table = merger.table
         cause = pa.array(table.states.cause[made])
         facts, jobs = merger.facts, table.job[made]
         rows = self.incoming.take(cause)

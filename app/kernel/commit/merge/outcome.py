@@ -31,7 +31,8 @@ class MergeResult:
     """The result of a merge.
 
     `stays`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
-    and the meta columns. `replaces`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
+    and the meta columns. `replaces`: by row of `rows`, what its key had before: the index of a current row or, behind
+    these, of a tombstone; -1 for a new key (int64).
     `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
     `quarantined_rows`: incoming rows to quarantine. `overflow_fields`: for each of them, the field whose sum would
     overflow, None for a row whose key is live. If there are conflicts, rows and changes are not usable. `appends_only`:
@@ -39,8 +40,9 @@ class MergeResult:
     (uint64), if they are known.
 
     `tombstones_stay`: over the tombstones (bool), true where the tombstone is still there. `tombstones`: those to add
-    (`tombstone_schema`), None for none. `valid_until`: the least of the times until which tombstones that rows were
-    compared with are compared with any, in microseconds since 1970; None if there was none.
+    (`tombstone_schema`), None for none. `tombstones_replace`: by tombstone to add, what its key had before, as
+    `replaces`. `valid_until`: the least of the times until which tombstones that rows were compared with are compared
+    with any, in microseconds since 1970; None if there was none.
     """
 
     stays: np.ndarray
@@ -55,6 +57,7 @@ class MergeResult:
     key_hashes: np.ndarray | None = None
     tombstones_stay: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     tombstones: pa.Table | None = None
+    tombstones_replace: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     valid_until: int | None = None
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
-from app.kernel.format.file_group import DataFile, FileKind, Slot
+from app.kernel.format.file_group import DataFile, Slot
 from app.kernel.format.partition.row_partitions import partition_codes
 
 
@@ -23,7 +23,7 @@ class Placement:
 
     A row that was in a file stays in its bucket; a part of a bucket that is halved takes it. Under the modes that open
     buckets by size, a new row goes to the first bucket with room. If all are full, a new bucket opens; at the greatest
-    number of buckets, the emptiest takes the row.
+    number of buckets, the emptiest takes the row. A tombstone keeps the room of its row.
     Segment `s` of `count` owns the buckets s, s + count, s + 2 count …, so groups never share a bucket.
     """
 
@@ -33,7 +33,7 @@ class Placement:
         self._files = files
         self._rows: Counter[Slot] = Counter()
         for file in files:
-            if file.kind is FileKind.BASE:
+            if not file.kind.is_pending:
                 self._rows[file.slot] += file.live_rows
 
     def of_file(self, number: int) -> Slot:
@@ -43,7 +43,8 @@ class Placement:
     def split(self, rows: pa.Table, former: np.ndarray) -> Iterator[tuple[Slot, pa.Table]]:
         """The rows by their slots, in order within each slot.
 
-        `former`: the number of the file that had each row's key, -1 for a new key (int64, shape (rows,)).
+        `former`: the number of the file that had each row's key, as a row or a tombstone, -1 for a new key (int64,
+        shape (rows,)).
         """
         if self._dataset.has_one_slot:
             if rows.num_rows:
@@ -60,6 +61,13 @@ class Placement:
                     yield old, part
                 else:
                     yield from self._new(path, part)
+
+    def split_tombstones(self, rows: pa.Table, former: np.ndarray) -> Iterator[tuple[Slot, pa.Table]]:
+        """As `split`, for tombstones. Those of keys that move between partitions have the slot of the group."""
+        if self._dataset.bucket.mode is BucketMode.KEY_DYNAMIC and self._dataset.partition_by:
+            yield self._group, rows
+        else:
+            yield from self.split(rows, former)
 
     def _partitions(self, rows: pa.Table) -> tuple[np.ndarray, Sequence[str]]:
         if self._dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
