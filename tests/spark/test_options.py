@@ -59,6 +59,74 @@ def test_url_and_key_come_from_the_environment(orders, connection, monkeypatch):
     assert HeadwaterDataSource(options).schema().fieldNames() == ["id", "note", "day"]
 
 
+@pytest.fixture
+def table(connection):
+    """The data source with the properties of a CREATE TABLE with options, in a session of the tenant."""
+
+    class Registered(HeadwaterDataSource):
+        _session = connection
+
+    def make(**options):
+        given = {"dataset": "orders", **options}
+        prefixed = {f"option.{name}": value for name, value in given.items()}
+        return Registered(
+            CaseInsensitiveDict({"provider": "headwater", "owner": "root", **given, **prefixed})
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"api_key": "key"}, "option api_key: Spark's catalogue would store the key"),
+        ({"url": "http://elsewhere"}, "the table is of the service http://elsewhere, the session of"),
+        ({"location": "folder"}, "name the dataset with the option dataset"),
+        ({"operation": "delete"}, r"unknown option operation: .*INSERT INTO t WITH \(…\)"),
+        ({"dataset": ""}, "name the dataset: CREATE TABLE t USING headwater OPTIONS"),
+        ({"path": "returns"}, "one dataset only: path is 'returns', dataset 'orders'"),
+        ({"dataset": "nothing"}, "there is no dataset nothing: register it by create_dataset"),
+        ({"dataset": "nothing", "create": "true"}, "or set the options create 'true', fields"),
+        ({"fields": "id int64, note"}, "option fields: expected names with types .*, not 'note'"),
+        (
+            {"fields": "id int64, note int32, day date"},
+            "exists and has the columns id int64, note string, day date",
+        ),
+        ({"record_key": "id"}, r"option record_key: dataset orders exists and has \('id', 'day'\)"),
+    ],
+)
+def test_wrong_options_of_tables_are_explained(orders, table, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        table(**options).schema()
+
+
+def test_a_table_registers_its_dataset_once(headwater, table):
+    fields = "id int64, `a,b`: struct<x: decimal(4, 1), y: list<string>>, at timestamp"
+    options = {
+        "dataset": "made",
+        "create": "true",
+        "fields": fields,
+        "record_key": "id",
+        "ordering_field": "at",
+    }
+    for source in (table(**options), table(**options)):
+        assert source.schema().fieldNames() == ["id", "a,b", "at"]
+    made = headwater.get_dataset("made")
+    assert [field.type for field in made.schema.fields][1] == "struct<x: decimal(4, 1), y: list<string>>"
+    assert (made.record_key, made.ordering_field, made.version) == (("id",), "at", 0)
+
+
+def test_reads_of_a_table_have_its_options(orders, table, connection):
+    schema = table(columns="note", url=connection["url"] + "/").schema()
+    assert connection["api_key"] not in schema.json()
+    source = type(table())
+    assert source(CaseInsensitiveDict()).reader(schema)._settings.columns == ("note",)
+    # Options that name a dataset are those of another read, which only has the columns of the table.
+    assert source(CaseInsensitiveDict({"dataset": "orders"})).reader(schema)._settings.columns is None
+    with pytest.raises(InvalidOption, match="the table is of the service"):
+        source(CaseInsensitiveDict({"url": "http://elsewhere"})).reader(schema)
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [({"version": "99"}, "invalid-request"), ({"tag": "x"}, "not-found"), ({"path": "nothing"}, "not-found")],

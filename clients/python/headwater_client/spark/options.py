@@ -15,9 +15,21 @@ from headwater_client.transport.driver import credentials
 from headwater_client.write_options import WriteOptions
 
 Options = TypeVar("Options", bound="Target")
+Reads = TypeVar("Reads", bound="ReadSettings")
 
 # What Spark itself reads, or adds.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+# What a statement in SQL lacks most likely, since Spark does not pass the options of a table on.
+_UNNAMED_READ: Final = (
+    "load('orders') or option('dataset', 'orders'). In SQL, create the table without a list of columns: CREATE TABLE t "
+    "USING headwater OPTIONS (dataset 'orders'). Of a table with such a list, SELECT … FROM t WITH (dataset = 'orders')"
+)
+_UNNAMED_TABLE: Final = "CREATE TABLE t USING headwater OPTIONS (dataset 'orders')"
+_UNNAMED_WRITE: Final = (
+    "save('orders') or option('dataset', 'orders'). In SQL, write INSERT INTO t WITH (dataset = 'orders') …, since "
+    "Spark does not pass the options of a table to its writes. Instead of CREATE TABLE … AS SELECT, create the table "
+    "with the options dataset, create and fields, and insert into it"
+)
 _LISTS: Final = frozenset({"columns", "partitions", "record_key", "partition_by"})
 
 
@@ -26,10 +38,11 @@ class InvalidOption(ValueError):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Which dataset, of which service. `path`: the dataset's name or id, the argument of `load` and `save`.
+    """Which dataset, of which service. `path`: the dataset's name or id, the argument of `load` and `save`, or the
+    option `dataset`.
 
-    `url` and `api_key`: by default HEADWATER_URL and HEADWATER_API_KEY of the driver's JVM. `wait_seconds`: how long a
-    job may take.
+    `url` and `api_key`: by default those of `register`, then HEADWATER_URL and HEADWATER_API_KEY of the driver's JVM.
+    `wait_seconds`: how long a job may take.
     """
 
     path: str
@@ -88,6 +101,20 @@ class ReadSettings(Target, frozen=True, kw_only=True):
     def given(self, *names: str) -> dict[str, Any]:
         """The named options that are set."""
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class TableSettings(ReadSettings, frozen=True, kw_only=True):
+    """Options of a table in Spark's catalogue: those of its reads, and these.
+
+    `create`: registers the dataset if it is missing, with `fields`, `record_key`, `ordering_field` and `partition_by`.
+    `fields`: names with types of the service, separated by commas.
+    """
+
+    create: bool = False
+    fields: str | None = None
+    record_key: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    partition_by: tuple[str, ...] = ()
 
 
 class WriteSettings(Target, frozen=True, kw_only=True):
@@ -150,7 +177,25 @@ class WriteSettings(Target, frozen=True, kw_only=True):
 
 def read_settings(options: Mapping[str, str]) -> ReadSettings:
     """The options of a read. Raises InvalidOption."""
-    settings = _parsed(options, ReadSettings)
+    return _consistent(_parsed(options, ReadSettings, _UNNAMED_READ))
+
+
+def table_settings(options: Mapping[str, str]) -> TableSettings:
+    """The options of a table in Spark's catalogue. Raises InvalidOption."""
+    return _consistent(_parsed(options, TableSettings, _UNNAMED_TABLE))
+
+
+def write_settings(options: Mapping[str, str]) -> WriteSettings:
+    """The options of a write. Raises InvalidOption."""
+    return _parsed(options, WriteSettings, _UNNAMED_WRITE)
+
+
+def names_dataset(options: Mapping[str, str]) -> bool:
+    """Whether the options name a dataset."""
+    return bool(options.get("dataset") or options.get("path"))
+
+
+def _consistent(settings: Reads) -> Reads:
     for name in ("meta", "corrected_since"):
         if getattr(settings, name) and settings.query == "changes":
             raise InvalidOption(f"option {name}: query changes has no such columns; the others have")
@@ -160,19 +205,18 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     return settings
 
 
-def write_settings(options: Mapping[str, str]) -> WriteSettings:
-    """The options of a write. Raises InvalidOption."""
-    return _parsed(options, WriteSettings)
-
-
-def _parsed(options: Mapping[str, str], kind: type[Options]) -> Options:
-    known = kind.__struct_fields__
+def _parsed(options: Mapping[str, str], kind: type[Options], unnamed: str) -> Options:
+    known = {*kind.__struct_fields__, "dataset"}
     given = {name.lower(): value for name, value in options.items() if name.lower() not in _OF_SPARK}
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise InvalidOption(f"unknown option {', '.join(unknown)}: expected {', '.join(sorted(known))}")
-    if not given.get("path"):
-        raise InvalidOption("name the dataset: load('orders'), save('orders') or option('path', 'orders')")
+        hint = "; those of writes belong to INSERT INTO t WITH (…)" if kind is TableSettings else ""
+        raise InvalidOption(f"unknown option {', '.join(unknown)}: expected {', '.join(sorted(known))}{hint}")
+    if not names_dataset(given):
+        raise InvalidOption(f"name the dataset: {unnamed}")
+    if given.get("path") and given.get("dataset", given["path"]) != given["path"]:
+        raise InvalidOption(f"one dataset only: path is {given['path']!r}, dataset {given['dataset']!r}")
+    given["path"] = given.pop("dataset", "") or given["path"]
     members: dict[str, Any] = {name: _value(name, text) for name, text in given.items()}
     if not {"url", "api_key"} <= members.keys():
         try:

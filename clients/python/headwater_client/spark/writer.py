@@ -19,7 +19,7 @@ from headwater_client.client import Headwater
 from headwater_client.models import Dataset, Operation, Upload
 from headwater_client.problem import Problem
 from headwater_client.spark.arrow_types import arrow_schema, as_stored, spark_schema
-from headwater_client.spark.new_table import create_dataset
+from headwater_client.spark.new_table import create_dataset, fields_of
 from headwater_client.spark.options import InvalidOption, WriteSettings
 from headwater_client.write_options import WriteOptions
 
@@ -163,7 +163,7 @@ def _dataset(headwater: Headwater, settings: WriteSettings, schema: StructType) 
     except Problem as problem:
         if not settings.create or problem.status != 404:
             raise
-    return create_dataset(headwater, settings, schema)
+    return create_dataset(headwater, settings, fields_of(schema))
 
 
 def _narrowed(headwater: Headwater, dataset: Dataset) -> dict[str, tuple[pa.DataType, pa.DataType]]:
