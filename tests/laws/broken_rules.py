@@ -92,6 +92,18 @@ RULES: Final = (
         "pc.and_(pa.scalar(False), rows",
     ),
     _rule("a group of an equal value wins", "fold:_takes_over", "greater_equal", "greater"),
+    _rule(
+        "a kept field is that of the live row",
+        "kept_fields:KeptFields.resolved",
+        "np.where(was_live[origin], before.row[origin], _NO_PLACE)",
+        "np.full(len(origin), _NO_PLACE)",
+    ),
+    _rule(
+        "a field that the row before keeps, too, is that of the one before",
+        "kept_fields:KeptFields.resolved",
+        "np.where(made, place_of[before.cause], _NO_PLACE)",
+        "np.full(len(made), _NO_PLACE)",
+    ),
     _rule("a partition is that of the first row", "fold:Fold.of", "if name in place_fields", "if False"),
     _rule(
         "rows of a write keep their order", "incoming_rows:Units.of", 'kind="stable")', 'kind="stable")[::-1]'

@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from tests.laws.definitions import KEEP_SECONDS, PARTITIONS, definition, plain
-from tests.laws.model import WEEK, Model
+from tests.laws.model import KEPT, WEEK, Model
 
 Json = dict[str, Any]
 KEYS: Final = 5
@@ -72,7 +72,7 @@ def history(
     dice = random.Random(f"history {seed}")
     shuffled = dice.random() < 0.2
     dataset = definition(dice, is_valid, shuffled=shuffled)
-    writer = _Writer(dataset, dice, shuffled=shuffled)
+    writer = _Writer(dataset, dice, random.Random(f"kept {seed}"), shuffled=shuffled)
     if shuffled:
         writes = [writer.shuffled() for _ in range(dice.randint(1, 4))]
         actions = [{"commit": [write]} for write in writes]
@@ -86,13 +86,16 @@ def history(
 class _Writer:
     """Random writes to one dataset."""
 
-    def __init__(self, dataset: Json, dice: random.Random, *, shuffled: bool) -> None:
-        self.dataset, self.dice = dataset, dice
+    def __init__(
+        self, dataset: Json, dice: random.Random, kept_dice: random.Random, *, shuffled: bool
+    ) -> None:
+        self.dataset, self.dice, self.kept_dice = dataset, dice, kept_dice
         self.model = Model(dataset)
         self.keyed = bool(self.model.key)
         self.moves = self.model.key == ["id"]
         self.types = self.model.types
         self.marks = 0
+        self.keepable = self._keepable()
         self.seen: list[Json] = []
         # Of each key, every ordering value once.
         self.left = {key: dice.sample(range(1, 29), 28) for key in range(KEYS)} if shuffled else None
@@ -203,8 +206,27 @@ class _Writer:
                 continue
             after = {**self._row(), **{name: row[name] for name in self.model.key}}
             changes += [["-C", row], ["+C", after]]
-        write: Json = {"operation": "changelog", "rows": changes}
+        write: Json = {"operation": "changelog", "rows": self._with_updates(changes)}
         return {**write, "order": order}
+
+    def _with_updates(self, changes: list[list[Any]]) -> list[list[Any]]:
+        """The changes, and after or in place of some of them updates that keep fields of the row before them."""
+        dice, found = self.kept_dice, []
+        for op, row in changes:
+            if not self.keepable or op == "-C" or dice.random() < 0.5:
+                found.append([op, row])
+            while self.keepable and op != "-C" and dice.random() < 0.5:
+                kept = dice.sample(self.keepable, dice.randint(1, len(self.keepable)))
+                found.append(["+C", {**row, **dict.fromkeys(kept, KEPT)}])
+        return found or changes
+
+    def _keepable(self) -> list[str]:
+        """The fields of which a change may keep the stored value."""
+        if not self.keyed or self.dataset["changelog"]["producer"] == "input":
+            return []
+        groups = self.model.groups
+        grouped = {name for group in groups for name in (group["ordering_field"], *group["fields"])}
+        return [name for name in self.types if name not in {"p", "id", "ts", "meta", *grouped}]
 
     def _append(self) -> Json:
         dice = self.dice

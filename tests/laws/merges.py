@@ -13,12 +13,13 @@ from app.kernel.commit.merge.merge import merge
 from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.kept_fields import KEPT_FIELD
 from app.kernel.format.rows.meta_columns import META_FIELDS, META_NAMES
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.kernel.format.rows.tombstones import DELETED_AT_FIELD, VERSION_FIELD, time_of, tombstone_schema
 from tests.laws.checks import Change
 from tests.laws.model import condition
-from tests.laws.tables import OPS, SYMBOLS, defined, json_row, python_row
+from tests.laws.tables import OPS, SYMBOLS, changed_row, defined, json_row
 
 Json = dict[str, Any]
 Row = dict[str, Any]
@@ -173,11 +174,11 @@ class MergedTable:
                 op, row = each if write["operation"] == "changelog" else ("+A", each)
                 marked = write["operation"] == "upsert" and marker is not None and row.get(marker)
                 ops.append(int(OPS["-R" if write["operation"] == "delete" or marked else op]))
-                rows.append(python_row(self.types, row))
+                rows.append(changed_row(self.dataset, self.types, row))
                 jobs.append(job)
                 positions.append(position)
-        schema = pa.schema([field.with_nullable(True) for field in self.dataset.schema.to_arrow()])
-        table = pa.Table.from_pylist(rows, schema=schema)
+        fields = [field.with_nullable(True) for field in self.dataset.schema.to_arrow()]
+        table = pa.Table.from_pylist(rows, schema=pa.schema([*fields, KEPT_FIELD]))
         table = table.add_column(0, OP_FIELD, pa.array(ops, pa.uint8()))
         table = table.append_column(ROW_COLUMN, pa.array(positions, pa.int64()))
         return table.append_column(JOB_COLUMN, pa.array(jobs, pa.int32()))

@@ -17,6 +17,8 @@ Json = dict[str, Any]
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 WEEK: Final = 7 * 24 * 3600
+KEPT: Final = "__debezium_unavailable_value"
+"""The value of a field of which a change keeps the stored value."""
 _TAKES_BACK: Final = ("-R", "-C")
 _INSERTS: Final = ("insert", "bulk_insert")
 _REPLACES: Final = ("overwrite", "snapshot")
@@ -145,7 +147,7 @@ class Model:
         elif operation == "changelog":
             facts = write.get("order", "arrival") == "arrival"
             for op, values in write["rows"]:
-                row = self.parsed(values)
+                row = self.parsed(self._whole(values))
                 if facts:
                     self._fact(op, row)
                 elif op == "-C":
@@ -162,6 +164,13 @@ class Model:
                     self._delete(row, at, leaves=write.get("tombstone", True))
                 else:
                     self._put(row, at)
+
+    def _whole(self, row: Row) -> Row:
+        """A change with the values that it keeps: those of the live row; nulls without one."""
+        if KEPT not in row.values():
+            return row
+        live = self.state.live.get(self.key_of(row), {})
+        return {name: live.get(name) if value == KEPT else value for name, value in row.items()}
 
     def _append(self, write: Json) -> None:
         """Rows without a key: a retraction removes one that is equal."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.laws.bodies import FORMATS, body, records
+from tests.laws.bodies import FORMATS, body, forms_of, records
 from tests.laws.checks import Change
 from tests.laws.histories import is_alone
 from tests.support.service import Service
@@ -151,7 +151,7 @@ class ServedDataset:
                 return self._redrive(write)
             case "files" if write["operation"] in ("upsert", "delete"):
                 return self._files(write)
-        form = way if way in FORMATS else "ndjson"
+        form = way if way in forms_of(write) else "ndjson"
         return self._accepted(
             self.client.post(
                 f"{self.path}/writes",
@@ -165,7 +165,7 @@ class ServedDataset:
         return self._accepted(self.client.post(f"{self.path}/writes", json=envelope))
 
     def _upload(self, write: Json, options: Json, *, several: bool) -> str:
-        form = self.dice.choice(tuple(FORMATS))
+        form = self.dice.choice(forms_of(write))
         rows = write["rows"]
         at = self.dice.randint(1, len(rows)) if several else len(rows)
         ids = []

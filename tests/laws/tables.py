@@ -32,6 +32,8 @@ from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN, kept_text
+from tests.laws.model import KEPT
 from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.restore_runs import Restorer
 from tests.support.versioned_tables import VersionedTable
@@ -157,7 +159,10 @@ class FileTable:
             {name: value for name, value in write.items() if name not in ("operation", "rows")}, WriteOptions
         )
         if operation is Operation.CHANGELOG:
-            rows = [{OP_COLUMN: int(OPS[op]), **self._row(row)} for op, row in write["rows"]]
+            rows = [
+                {OP_COLUMN: int(OPS[op]), **changed_row(self.dataset, self.types, row)}
+                for op, row in write["rows"]
+            ]
         else:
             rows = [self._row(row) for row in write.get("rows", ())]
         intent = intent_of(operation, options, self.dataset, self.table.now)
@@ -221,6 +226,13 @@ def new_tables() -> Iterator[Tables]:
 def python_row(types: Mapping[str, str], row: Mapping[str, Any]) -> Json:
     """A row of JSON with the values that Python has for them."""
     return {name: _value(types[name], value) for name, value in row.items()}
+
+
+def changed_row(dataset: DatasetDefinition, types: Mapping[str, str], row: Mapping[str, Any]) -> Json:
+    """The row of a change with the values that Python has for them, and with the fields that it keeps."""
+    values = python_row(types, {name: value for name, value in row.items() if value != KEPT})
+    kept = kept_text(dataset.schema.field(name).id for name, value in row.items() if value == KEPT)
+    return values if kept is None else {**values, KEPT_COLUMN: kept}
 
 
 def _value(kind: str, value: Any) -> Any:

@@ -35,6 +35,7 @@ from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN, KEPT_FIELD
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
 from app.kernel.format.rows.staged import StagedFile
 from workers.engine.merge.merge_handle import MergeHandle
@@ -177,6 +178,7 @@ class LakeTable:
         fields = [entry.with_nullable(True) for entry in self.dataset.schema.to_arrow()]
         if write.operation is Operation.CHANGELOG:
             fields.insert(0, OP_FIELD)
+            fields += [KEPT_FIELD] if any(KEPT_COLUMN in row for row in write.rows) else []
         rows = pa.Table.from_pylist(list(write.rows), schema=pa.schema(fields))
         path = f"{self.name}/staged/{self.attempts}-{number}.arrow"
         store = StagedFileStore(self.storage, inline_bytes_max=64 * 1024)

@@ -32,6 +32,7 @@ from app.kernel.format.file_group import DataFile, FileKind, IndexKind, Slot
 from app.kernel.format.halving import inside
 from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.paths import Folder, written_path
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.kernel.format.rows.tombstones import tombstone_schema
@@ -157,7 +158,6 @@ class TaskFiles:
         Raises CorruptFile, InvalidRequest.
         """
         store = StagedFileStore(self.resources.storage)
-        schema = incoming_schema(self.task.dataset)
         for segment in self.task.segments:
             whole = segment.rows <= _STEP_ROWS
             for batches in [segment.batch_indices] if whole else [[index] for index in segment.batch_indices]:
@@ -168,6 +168,7 @@ class TaskFiles:
                     continue
                 job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
                 rows = rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job)
+                schema = incoming_schema(self.task.dataset, kept=KEPT_COLUMN in rows.column_names)
                 rows = rows.select(schema.names).cast(schema)
                 self._refuse_outside(rows)
                 yield rows

@@ -1,7 +1,8 @@
 """Log files: writes that are stored beside the base files, to be merged on read or at compaction.
 
-A log has the unmerged rows of one commit and file group: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job` (the
-write within the commit), the meta columns, and `_hw_keep_seconds`: how long the tombstones of the write's deletes last.
+A log has the unmerged rows of one commit and file group: `_hw_op`, the dataset's columns, `_hw_kept` if it has changes,
+`_hw_row`, `_hw_job` (the write within the commit), the meta columns, and `_hw_keep_seconds`: how long the tombstones of
+the write's deletes last.
 `_hw_op` is the op of the write; with BY_ARRIVAL added, the row is applied whatever the ordering values: a fact, or the
 result of a merge at write time.
 """
@@ -22,6 +23,7 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN
 from app.kernel.format.rows.meta_columns import META_FIELDS, resolved
 from app.kernel.format.rows.staging import JOB_COLUMN
 from app.kernel.format.rows.tombstones import KEEP_FIELD
@@ -30,10 +32,10 @@ BY_ARRIVAL: Final = 4
 _OP: Final = 3
 
 
-def log_schema(dataset: DatasetDefinition) -> pa.Schema:
-    """The columns of a log file."""
+def log_schema(dataset: DatasetDefinition, *, kept: bool) -> pa.Schema:
+    """The columns of a log file. `kept`: with the column of kept fields."""
     # Logs of earlier releases have no column for tombstones.
-    return pa.schema([*incoming_schema(dataset), *META_FIELDS, KEEP_FIELD.with_nullable(True)])
+    return pa.schema([*incoming_schema(dataset, kept=kept), *META_FIELDS, KEEP_FIELD.with_nullable(True)])
 
 
 def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[DataFile]) -> Incoming:
@@ -64,10 +66,10 @@ class _Tables:
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The tables of all logs. Raises CorruptFile."""
-        schema = log_schema(self._dataset)
         first = 0
         for file in self._logs:
             parquet = self._reader.open(file)
+            schema = log_schema(self._dataset, kept=KEPT_COLUMN in parquet.schema_arrow.names)
             for group in range(parquet.metadata.num_row_groups):
                 rows = resolved(
                     read_row_group(parquet, group, schema), file.written_version, file.first_offset

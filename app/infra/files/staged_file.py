@@ -24,6 +24,7 @@ from app.kernel.format.file_group import Slot
 from app.kernel.format.operation import Operation
 from app.kernel.format.partition.row_partitions import partition_codes
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN, KEPT_FIELD, keeps_fields, with_kept_column
 from app.kernel.format.rows.staged import StagedBatch, StagedFile
 from app.kernel.format.rows.staging import ROW_COLUMN, in_slot_order, split_by_slot, with_ops
 from app.kernel.format.schema.schema_projection import project_rows
@@ -65,9 +66,13 @@ class StagedFileStore:
         """Splits validated rows by slot and stores them at `path`; None, and no file, without rows.
 
         `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; those of a changelog
-        with `_hw_op` in front. `durable`: False if another attempt would stage them again. Raises StorageFull.
+        with `_hw_op` in front, and `_hw_kept` where rows keep fields. `durable`: False if another attempt would stage
+        them again. Raises StorageFull.
         """
-        parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables))
+        # Later tables of changes may keep fields where the first one does not.
+        may_keep = operation is Operation.CHANGELOG and dataset.keyed
+        tables = (with_ops(table, operation, dataset) for table in tables)
+        parts = _parts(dataset, map(with_kept_column, tables) if may_keep else tables)
         head = next(parts, None)
         if head is None:
             return None
@@ -76,7 +81,7 @@ class StagedFileStore:
         hides_partitions = _hides_partitions(dataset, operation)
         with self._storage.create(path, durable=durable) as file:
             sink = HashingSink(file)
-            schema = _staged_schema(dataset)
+            schema = _staged_schema(dataset, kept=may_keep)
             options = ipc.IpcWriteOptions(compression="lz4" if _is_compressible(head[1]) else None)
             with buffered(sink) as out, ipc.new_file(out, schema, options=options) as writer:
                 for slot, batch in chain([head], parts):
@@ -108,7 +113,8 @@ class StagedFileStore:
         rows = self._parts(file, indices)
         if OP_COLUMN not in rows.column_names:
             rows = with_ops(rows, operation, dataset)
-        return _placed(project_rows(rows, _staged_schema(dataset)), file.first_row)
+        schema = _staged_schema(dataset, kept=keeps_fields(rows))
+        return _placed(project_rows(rows, schema), file.first_row)
 
     def _parts(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
         if file.content is not None:
@@ -161,7 +167,8 @@ def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, pa
     if rows.num_rows == 0:
         return None
     sorted_rows, parts = in_slot_order(with_ops(rows, operation, dataset), dataset)
-    content = _encoded(sorted_rows.cast(_staged_schema(dataset)))
+    kept = KEPT_COLUMN in sorted_rows.column_names
+    content = _encoded(sorted_rows.cast(_staged_schema(dataset, kept=kept)))
     hides_partitions = _hides_partitions(dataset, operation)
     partitions = partition_codes(sorted_rows, dataset.partition_by)[1] if hides_partitions else ()
     return StagedFile(
@@ -219,7 +226,9 @@ def _parts(dataset: DatasetDefinition, tables: Iterable[pa.Table]) -> Iterator[t
         first_row += table.num_rows
 
 
-def _staged_schema(dataset: DatasetDefinition) -> pa.Schema:
+def _staged_schema(dataset: DatasetDefinition, *, kept: bool) -> pa.Schema:
+    """`kept`: with the column of kept fields."""
     # Rows of a delete omit columns, so every staged column may contain nulls.
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
-    return pa.schema([OP_FIELD, *fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])
+    own = [KEPT_FIELD] if kept else []
+    return pa.schema([OP_FIELD, *fields, *own, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])

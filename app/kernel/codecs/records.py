@@ -36,7 +36,8 @@ def iter_record_tables(
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
 ) -> Generator[pa.Table]:
-    """The rows of the records in a split, in order, in tables of exactly the schema's columns; no table without rows.
+    """The rows of the records in a split, in order, in tables of the schema's columns, and `_hw_kept` where
+    changes keep fields; no table without rows.
 
     Records are numbered in the whole file. `bad_records`: receives those that do not fit. Raises SchemaMismatch,
     MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows.

@@ -47,7 +47,8 @@ def iter_tables(
     explicit_cast: bool = False,
     memory: PartMemory = ANY_MEMORY,
 ) -> Generator[pa.Table]:
-    """The rows of a split in order, in tables of exactly the schema's columns; no table without rows.
+    """The rows of a split in order, in tables of the schema's columns, and `_hw_kept` where changes keep fields; no
+    table without rows.
 
     `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
     that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from app.kernel.format.dataset import DatasetDefinition, MergeMode
+from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition, MergeMode
 from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.partition.members import key_fields, with_key_members
+from app.kernel.format.partition.fields import partition_sources
+from app.kernel.format.partition.members import key_fields, member_root, with_key_members
 from app.kernel.format.rows.change_schema import change_schema, marked_schema, optional_unless_key
 from app.kernel.format.schema.schema import Schema
 
@@ -87,8 +88,30 @@ def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
         case Operation.DELETE:
             return optional_unless_key(schema, key_fields(dataset))
         case Operation.CHANGELOG:
-            return change_schema(schema, key_fields(dataset), dataset.changelog.vocabulary)
+            place = frozenset((*key_fields(dataset), *partition_sources(dataset)))
+            return change_schema(
+                schema,
+                key_fields(dataset),
+                dataset.changelog.vocabulary,
+                keepable=_keepable(dataset, place),
+                place=place,
+            )
         case Operation.UPSERT:
             return marked_schema(schema, key_fields(dataset), dataset.delete_marker)
         case _:
             return schema
+
+
+def _keepable(dataset: DatasetDefinition, place: frozenset[str]) -> frozenset[str]:
+    """The fields of which a change may keep the stored value.
+
+    Not those that decide which row a change replaces, and whether it does, and no required ones: the key may have no
+    row. A feed of the rows as they were sent cannot say that a value is kept.
+    """
+    if not dataset.keyed or dataset.changelog.producer is ChangelogProducer.INPUT:
+        return frozenset()
+    grouped = {name for group in dataset.sequence_groups for name in (group.ordering_field, *group.fields)}
+    deciding = {*place, *grouped, member_root(dataset.ordering_field, dataset.schema.names())}
+    return frozenset(
+        field.name for field in dataset.schema.fields if field.nullable and field.name not in deciding
+    )

@@ -1,16 +1,24 @@
-"""Values that Debezium has not read are never stored."""
+"""Values that Debezium has not read are never stored: an update keeps the stored value, or is refused."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 from typing import Any, Final
 
+import msgspec
+import pyarrow as pa
 import pytest
 
-from app.kernel.codecs import Format
+from app.kernel.codecs import Format, Split, iter_tables
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import SchemaMismatch
+from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.rows.change_schema import change_schema
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN
 from tests.kernel.codecs.changes import ndjson, op_rows, stepwise
 from tests.kernel.codecs.samples import schema_of
 
@@ -28,6 +36,27 @@ COLUMNS: Final = {
 }
 FIELDS: Final = {name: kind for name, (kind, _, _) in COLUMNS.items()}
 SCHEMA: Final = change_schema(schema_of({"id": "int64!", **FIELDS}), ["id"])
+"""Changes of which none can keep a value."""
+_TYPES: Final = {"id": "int64", "part": "string", "at": "int64", **FIELDS}
+_REGISTRATION: Final[dict[str, Any]] = {
+    "name": "t",
+    "schema": {"fields": [{"name": name, "type": kind} for name, kind in _TYPES.items()]},
+    "record_key": ["id", "part"],
+    "partition_by": ["part"],
+    "ordering_field": "at",
+}
+
+
+def changes_of(**members: Any) -> Any:
+    """The schema of changes of a dataset."""
+    registration = {**_REGISTRATION, **members}
+    return input_schema(Operation.CHANGELOG, define_dataset(msgspec.convert(registration, CreateDataset)))
+
+
+def table(*records: Any, schema: Any) -> pa.Table:
+    text = b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
+    [found] = iter_tables(Format.NDJSON, io.BytesIO(text), schema, split=Split())
+    return found
 
 
 def read(*records: Any, schema: Any = SCHEMA) -> list[tuple[str, dict[str, Any]]]:
@@ -59,6 +88,71 @@ def test_update_without_the_value_is_refused(name: str, before: str | None) -> N
     [error] = caught.value.facts["errors"]
     assert error["pointer"] == f"/rows/1/after/{name}"
     assert "REPLICA IDENTITY FULL" in error["detail"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("before", [None, "placeholder", "absent"])
+def test_update_without_the_value_keeps_the_stored_one(name: str, before: str | None) -> None:
+    placeholder, schema = COLUMNS[name][1], changes_of()
+    own = {"id": 1, "part": "a", "at": 7}
+    old = {None: None, "placeholder": {**own, name: placeholder}, "absent": own}[before]
+    found = table(
+        {"op": "c", "before": None, "after": own},
+        {"op": "u", "before": old, "after": {**own, name: placeholder}},
+        schema=schema,
+    )
+    # What is known of the row before is no whole row to take back.
+    assert found.column(OP_COLUMN).to_pylist() == [Op.APPEND, Op.CORRECT_TO]
+    [field] = [field for field in schema.fields if field.name == name]
+    assert found.column(KEPT_COLUMN).to_pylist() == [None, str(field.id)]
+    assert found.column(name).to_pylist() == [None, None]
+
+
+def test_update_keeps_only_what_the_row_before_it_lacks() -> None:
+    own, schema = {"id": 1, "part": "a"}, changes_of()
+    after = {**own, "text": P, "octets": BASE64}
+    found = table({"op": "u", "before": {**own, "text": "old"}, "after": after}, schema=schema)
+    [field] = [field for field in schema.fields if field.name == "octets"]
+    assert found.column(KEPT_COLUMN).to_pylist() == [str(field.id)]
+    assert found.column("text").to_pylist() == ["old"]
+
+
+def test_rows_that_keep_nothing_have_no_column_for_it() -> None:
+    own = {"id": 1, "part": "a", "text": P}
+    found = table({"op": "c", "before": None, "after": own}, schema=changes_of())
+    assert KEPT_COLUMN not in found.column_names
+
+
+_GROUPS: Final = {"merge_mode": "partial", "sequence_groups": [{"ordering_field": "at", "fields": ["text"]}]}
+_REQUIRED: Final = {
+    "fields": [{"name": "id", "type": "int64"}, {"name": "text", "type": "string", "nullable": False}]
+}
+REFUSING: Final[dict[str, dict[str, Any]]] = {
+    "a feed of rows as they were sent": {"changelog": {"producer": "input"}},
+    "no key": {"record_key": [], "ordering_field": None, "partition_by": []},
+    "a part of the key": {"record_key": ["id", "text"], "partition_by": []},
+    "a partition": {"record_key": ["id", "text"], "partition_by": ["text"]},
+    "the ordering field": {"ordering_field": "text"},
+    "a sequence group": {**_GROUPS, "ordering_field": None},
+    "required": {"schema": _REQUIRED, "record_key": ["id"], "partition_by": [], "ordering_field": None},
+}
+
+
+@pytest.mark.parametrize("reason", REFUSING)
+def test_value_that_cannot_be_kept_is_refused(reason: str) -> None:
+    schema = changes_of(**REFUSING[reason])
+    own = {name: value for name, value in {"id": 1, "part": "a"}.items() if name in schema.names()}
+    with pytest.raises(SchemaMismatch) as caught:
+        table({"op": "u", "before": None, "after": {**own, "text": P}}, schema=schema)
+    [error] = caught.value.facts["errors"]
+    assert error["pointer"] == "/rows/0/after/text"
+    assert "REPLICA IDENTITY FULL" in error["detail"]
+
+
+def test_update_of_another_key_cannot_keep_a_value() -> None:
+    before, after = {"id": 1, "part": "a"}, {"id": 2, "part": "a", "text": P}
+    with pytest.raises(SchemaMismatch, match="REPLICA IDENTITY FULL"):
+        table({"op": "u", "before": before, "after": after}, schema=changes_of())
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -15,8 +15,10 @@ from app.kernel.commit.merge.incoming_rows import JobFacts
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
 from app.kernel.format.partition.members import key_fields, member_path, with_member
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.kernel.format.rows.kept_fields import with_kept_column
 from app.kernel.format.rows.meta_columns import META_FIELDS
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.kernel.format.rows.tombstones import KEEP_FIELD, ORDERING_COLUMN
@@ -30,7 +32,7 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
     Inserts are still looked up, because a live key must not be inserted again. Then the log has the merged result of
     the group's writes.
     """
-    with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
+    with files.data_sink(kind, _schema(files)) as sink, files.changelog_sink() as changelog:
         defers_changes = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
         report = TaskReport(files, changelog, defers_changes=defers_changes or kind is FileKind.POSTPONED)
         checks_keys = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
@@ -44,6 +46,13 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
         # Unmerged rows stay valid whatever is committed meanwhile.
         reads = Reads.GROUP if checks_keys else Reads.NOTHING
         return report.message(removed_paths=(), new_files=log_files, reads=reads)
+
+
+def _schema(files: TaskFiles) -> pa.Schema:
+    # Rows of changes may keep fields; which do is known once all have been read.
+    writes = files.task.intents.values()
+    kept = any(intent.operation is Operation.CHANGELOG for intent in writes)
+    return log_schema(files.task.dataset, kept=kept)
 
 
 def _unmerged(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
@@ -135,7 +144,8 @@ def _bare(files: TaskFiles, rows: pa.Table) -> pa.Table:
 
 
 def _as_log(files: TaskFiles, rows: pa.Table, ops: np.ndarray, keep_seconds: np.ndarray) -> pa.Table:
-    schema = log_schema(files.task.dataset)
+    schema = _schema(files)
+    rows = with_kept_column(rows)
     if OP_COLUMN in rows.column_names:
         rows = rows.drop_columns([OP_COLUMN])
     for field in META_FIELDS:

@@ -12,6 +12,7 @@ from app.infra.files.slices.file_slice import Block
 from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.rows.changelog import OP_FIELD
+from app.kernel.format.rows.kept_fields import KEPT_FIELD
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 
 InScope = Callable[[Block], np.ndarray]
@@ -19,7 +20,8 @@ InScope = Callable[[Block], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Incoming:
-    """Incoming rows: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
+    """Incoming rows: `_hw_op`, the dataset's columns, `_hw_kept` where rows keep fields, `_hw_row`, `_hw_job`; by job
+    and row.
 
     `by_value`: the rows are changes, and each retraction removes a live row that equals it in every value.
     `in_scope`: whether live rows are retracted unless one of these rows has their key. `committed`: an earlier commit
@@ -53,11 +55,13 @@ class IncomingKeys:
         return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
 
 
-def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:
-    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them."""
+def incoming_schema(dataset: DatasetDefinition, *, kept: bool = False) -> pa.Schema:
+    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them. `kept`: with the column
+    of kept fields.
+    """
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
     order = [
         pa.field(ROW_COLUMN, pa.int64(), nullable=False),
         pa.field(JOB_COLUMN, pa.int32(), nullable=False),
     ]
-    return pa.schema([OP_FIELD, *fields, *order])
+    return pa.schema([OP_FIELD, *fields, *([KEPT_FIELD] if kept else []), *order])

@@ -29,6 +29,7 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.kept_fields import with_kept_column
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.placement import numbers_in
 from app.kernel.format.rows.record_key import canonical_bytes, encode_keys
@@ -91,7 +92,11 @@ def merge_incoming(
     hashes = row_hashes(dataset)
     may_match = live_rows > 0 or (tombstones is not None and not tombstones.is_empty)
     with SpillBuffer(
-        hashes, memory_bytes=memory.bytes_max, expected_rows=row_count, scratch=memory.scratch
+        hashes,
+        memory_bytes=memory.bytes_max,
+        expected_rows=row_count,
+        scratch=memory.scratch,
+        form=with_kept_column,
     ) as rows_by_key:
         hash_parts = [np.zeros(0, dtype=np.uint64)]
         keys: list[pa.ChunkedArray] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -42,10 +42,19 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
     """The sides of a merge: live rows, incoming rows and tombstones, each in the order in which it was added."""
 
     def __init__(
-        self, hashes: HashFunction, *, memory_bytes: int, expected_rows: int, scratch: Path | None
+        self,
+        hashes: HashFunction,
+        *,
+        memory_bytes: int,
+        expected_rows: int,
+        scratch: Path | None,
+        form: Callable[[pa.Table], pa.Table] | None = None,
     ) -> None:
-        """`hashes` returns uint64 per row. `scratch`: the folder of the parts, the system's default if None."""
+        """`hashes` returns uint64 per row. `scratch`: the folder of the parts, the system's default if None. `form`:
+        adds the columns that only some of the incoming tables have, at places of their own.
+        """
         self._hashes = hashes
+        self._form = form
         self._budget_bytes = max(memory_bytes // _COPIES, 1)
         self._expected_rows = expected_rows
         self._scratch = scratch
@@ -77,7 +86,7 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
         if rows.num_rows == 0:
             return
         if self._parts is not None:
-            self._parts.add(side, rows, self._hashes(rows))
+            self._write(side, rows)
             return
         self._sides[side].append(rows)
         self._bytes += rows.nbytes
@@ -91,17 +100,26 @@ class SpillBuffer(AbstractContextManager["SpillBuffer"]):
         self._parts = _Parts(count, self._scratch)
         for side, tables in self._sides.items():
             for rows in tables:
-                self._parts.add(side, rows, self._hashes(rows))
+                self._write(side, rows)
             tables.clear()
+
+    def _write(self, side: str, rows: pa.Table) -> None:
+        assert self._parts is not None
+        # All rows of a file have the same columns.
+        whole = self._form(rows) if side == "incoming" and self._form is not None else rows
+        self._parts.add(side, whole, self._hashes(rows))
 
     def parts(self) -> Iterator[SpilledPart]:
         """The rows of each part."""
         if self._parts is None:
-            yield SpilledPart(
-                **{side: pa.concat_tables(tables) for side, tables in self._sides.items() if tables}
-            )
+            yield SpilledPart(**{side: _joined(tables) for side, tables in self._sides.items() if tables})
             return
         yield from self._parts.read()
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table of the rows; null where a table lacks a column."""
+    return pa.concat_tables(tables, promote_options="default")
 
 
 class _Parts:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -35,6 +35,7 @@ from app.kernel.codecs.value_parser import JsonNumber, Members, describe, distin
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.kernel.format.rows.change_schema import ChangeSchema
 from app.kernel.format.rows.changelog import DELTA_TYPES, SYMBOLS, UPDATE_SYMBOL, Op
+from app.kernel.format.rows.kept_fields import KEPT_FIELD, kept_text
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.types import Undecodable
 
@@ -105,11 +106,24 @@ _WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
 _DELTA: Final = msgspec.json.Decoder(_DeltaChange | None)
 
 
+class _Change(NamedTuple):
+    """A change of one row. `kept`: its value of `_hw_kept`."""
+
+    op: Op
+    row: dict[str, Any]
+    kept: str | None = None
+
+
 class ChangeReader:
-    """Reads records that each have one change, or two for a correction; the table has `_hw_op` in front."""
+    """Reads records that each have one change, or two for a correction.
+
+    The table has `_hw_op` in front, and `_hw_kept` at the end if a row keeps fields.
+    """
 
     def __init__(self, schema: ChangeSchema) -> None:
         rows = schema.rows()
+        self._keepable = {field.name: field.id for field in rows.fields if field.name in schema.keepable}
+        self._place = schema.place
         self._arrow = schema.to_arrow()
         self._required = schema.required
         self._renamed = _standard_names(schema.vocabulary)
@@ -202,26 +216,33 @@ class ChangeReader:
             return []
         return [self._read_row(_DELTA_OPS[text], "row", members, faults)]
 
-    def _available(self, op: str, members: dict[str, Any], faults: Faults) -> dict[str, Any]:
+    def _available(
+        self, op: str, members: dict[str, Any], faults: Faults
+    ) -> tuple[dict[str, Any], list[int]]:
         """The members of an envelope without values that Debezium has not read; those of `after` are those of `before`.
 
-        An update that lacks one is a fault: the stored value is not to be replaced.
+        Also the ids of the fields of which an update has neither: the row keeps the stored value. Then it is no
+        correction of `before`, which is not the whole row. An update that cannot keep the value is a fault.
         """
+        kept: list[int] = []
         before, after = members.get("before"), members.get("after")
         if isinstance(before, Members):
             before = Members(member for member in before if not self._is_unavailable(*member))
         if isinstance(after, Members):
             old = dict(before) if isinstance(before, Members) else {}
+            stays = not old or all(dict(after).get(name) == old.get(name) for name in self._place)
             row = Members()
             for name, value in after:
                 if not self._is_unavailable(name, value):
                     row.append((name, value))
                 elif name in old:
                     row.append((name, old[name]))
+                elif op == "u" and stays and name in self._keepable:
+                    kept.append(self._keepable[name])
                 elif op == "u":
                     faults.add(below("/after", name), UNAVAILABLE)
             after = row
-        return members | {"before": before, "after": after}
+        return members | {"before": None if kept else before, "after": after}, kept
 
     def _is_unavailable(self, name: str, value: Any) -> bool:
         types = self.compiled_schema.types
@@ -229,7 +250,7 @@ class ChangeReader:
 
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
         count = faults.count
-        members = self._available(op, members, faults)
+        members, kept = self._available(op, members, faults)
         if faults.count > count:
             return []
         null_name = _UNWANTED[op]
@@ -242,21 +263,22 @@ class ChangeReader:
         changes = []
         if members.get("before") is not None:
             changes.append(self._read_row(Op.CORRECT_FROM, "before", members, faults))
-        return [*changes, self._read_row(Op.CORRECT_TO, "after", members, faults)]
+        change = self._read_row(Op.CORRECT_TO, "after", members, faults)
+        return [*changes, change._replace(kept=kept_text(kept))]
 
-    def _read_row(
-        self, op: Op, name: str, members: dict[str, Any], faults: Faults
-    ) -> tuple[Op, dict[str, Any]]:
+    def _read_row(self, op: Op, name: str, members: dict[str, Any], faults: Faults) -> _Change:
         inner = Faults()
         compiled_schema = self._put_there if op in PUT_THERE else self._rows.compiled_schema
         row = read_row(members.get(name), compiled_schema, inner)
         faults.take(f"/{name}", inner)
-        return op, row
+        return _Change(op, row)
 
-    def table(self, contents: Sequence[Any]) -> pa.Table:
-        rows = self._rows.table([row for _, row in contents])
-        ops = pa.array([op for op, _ in contents], pa.uint8())
-        return pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
+    def table(self, contents: Sequence[_Change]) -> pa.Table:
+        rows = self._rows.table([change.row for change in contents])
+        ops = pa.array([change.op for change in contents], pa.uint8())
+        table = pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
+        kept = pa.array([change.kept for change in contents], KEPT_FIELD.type)
+        return table if kept.null_count == len(kept) else table.append_column(KEPT_FIELD, kept)
 
 
 def _op_of(value: Any) -> Op | None:

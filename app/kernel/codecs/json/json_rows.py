@@ -115,7 +115,7 @@ def _iter_steps(
         if table is None:
             step_texts = list(islice(with_origins, start - position, start - position + len(step)))
             position = start + len(step)
-            table = pa.concat_tables(_piecewise(step_texts, reader, record_errors)).combine_chunks()
+            table = _joined(_piecewise(step_texts, reader, record_errors)).combine_chunks()
         yield table
         if record_errors.full:
             return
@@ -153,7 +153,12 @@ def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErr
         if values > TABLE_VALUES_MAX:
             raise too_many_values()
         parts.append(table)
-    return parts[0] if len(parts) == 1 else pa.concat_tables([compiled_schema.arrow.empty_table(), *parts])
+    return parts[0] if len(parts) == 1 else _joined([compiled_schema.arrow.empty_table(), *parts])
+
+
+def _joined(tables: Iterable[pa.Table]) -> pa.Table:
+    """One table of the rows. Not all tables of changes have the column of kept fields."""
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def count_rows(data: bytes) -> int:

@@ -23,8 +23,8 @@ _JSON_MAP: Final = f'{{"{PLACEHOLDER}":"{PLACEHOLDER}"}}'
 _NUMBERS: Final = [str(byte) for byte in _BYTES]
 _MARKS: Final = (_BYTES, _BASE64.encode(), _UUID.encode(), ",".join(_NUMBERS).encode())
 UNAVAILABLE: Final = (
-    "Debezium has sent no value, since the update has not changed it, and no row before the update that has it: set "
-    "REPLICA IDENTITY FULL for the table"
+    "Debezium has sent no value, since the update has not changed it, and no row before the update that has it; the "
+    "stored value cannot be kept here: set REPLICA IDENTITY FULL for the table"
 )
 
 

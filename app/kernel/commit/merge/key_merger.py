@@ -14,6 +14,7 @@ import numpy as np
 
 from app.kernel.commit.merge.fold import Fold
 from app.kernel.commit.merge.incoming_rows import IncomingRows, JobFacts, MatchAction, UnitRows, Units
+from app.kernel.commit.merge.kept_fields import KeptFields
 from app.kernel.commit.merge.key_steps import (
     ALWAYS,
     LIVE,
@@ -93,6 +94,7 @@ class KeyMerger:
     units: Units
     table: KeyTable
     facts: JobFacts
+    kept: KeptFields | None = None
     events: list[tuple[np.ndarray, Op, np.ndarray, np.ndarray]] = field(default_factory=list)
     outcomes: dict[str, list[np.ndarray]] = field(default_factory=dict)
     refusals: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
@@ -129,6 +131,7 @@ class KeyMerger:
             self._refuse(run, refused, key, job, after)
         applied = ~refused
         after = self._merged_rows(run, before, after, applied)
+        after = self._with_kept_fields(run, after, applied, job)
         if self.fold is not None and self.facts.quarantines[job].any():
             applied = self._fitting(run, applied, after, job)
         changed = self._publish(before, after, applied, job)
@@ -192,6 +195,25 @@ class KeyMerger:
         row[units] = rows
         cause[units] = run.members.row[places[_ends(run.members.unit[places])]]
         return States(kind=after.kind, order=after.order, row=row, cause=cause)
+
+    def _with_kept_fields(self, run: _UnitRun, after: States, applied: np.ndarray, job: np.ndarray) -> States:
+        """The states after the units, with the values that their rows keep. In a fold, a null already keeps the value,
+        but not in a row that replaces any other.
+        """
+        if self.kept is None:
+            return after
+        puts = applied & (after.kind == LIVE) & (after.cause != UNMADE)
+        if self.fold is not None:
+            puts &= self.facts.by_arrival[job]
+        units = np.flatnonzero(puts)
+        units = units[self.kept.any[after.cause[units]]]
+        if not len(units):
+            return after
+        row = after.row.copy()
+        row[units] = self.kept.resolved(
+            self.rows, self.incoming.number, run.members, run.before, after.cause[units]
+        )
+        return States(kind=after.kind, order=after.order, row=row, cause=after.cause)
 
     def _folded(self, run: _UnitRun, places: np.ndarray, begins: np.ndarray, before: States) -> np.ndarray:
         """The numbers of the rows that these members make, one for each of their units.

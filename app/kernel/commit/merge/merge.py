@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from app.kernel.commit.commit_message import KeyConflict
 from app.kernel.commit.merge.fold import FOLDING, Fold
 from app.kernel.commit.merge.incoming_rows import IncomingRows, JobFacts, Units
+from app.kernel.commit.merge.kept_fields import KeptFields
 from app.kernel.commit.merge.key_merger import NO_ROW, TABLE, KeyMerger, KeyTable
 from app.kernel.commit.merge.key_steps import ALWAYS, LIVE, TOMBSTONE
 from app.kernel.commit.merge.new_rows import add_new_rows
@@ -65,8 +66,9 @@ def merge(
     """Merges grouped writes into the live rows of their keys.
 
     `current`: live rows, the dataset's columns and the meta columns, unique by key. `incoming`: `_hw_op`, the dataset's
-    columns (nullable), `_hw_job` and `_hw_row`, ordered by both. Rows of logs may also have meta columns: then
-    the resulting rows have those of the rows that caused them. `intents`: by `_hw_job`.
+    columns (nullable), `_hw_job` and `_hw_row`, ordered by both, and `_hw_kept` where rows keep fields. Rows of logs
+    may also have meta columns: then the resulting rows have those of the rows that caused them. `intents`: by
+    `_hw_job`.
 
     `tombstones`: those of touched keys (`tombstone_schema`), with the times of their deletes; no key is in `current`,
     too. `committed`: the incoming rows are those of earlier commits, whose times the intents have.
@@ -185,6 +187,7 @@ class _MergeInput:
                 np.zeros(0, dtype=np.int64) if self.tombstones is None else expiries(self.tombstones),
             ),
             facts=facts,
+            kept=KeptFields.of(self.dataset, self.incoming),
         )
 
     def retract_rest(self, merger: KeyMerger, job: int) -> None:

@@ -38,6 +38,11 @@ class NumberedRows:
     def all(self) -> pa.Table:
         return pa.concat_tables(self._parts)
 
+    def values(self, name: str, numbers: np.ndarray) -> pa.ChunkedArray:
+        """The values of a column in the rows with these numbers; null where a number is negative."""
+        column = pa.chunked_array([chunk for part in self._parts for chunk in part.column(name).chunks])
+        return column.take(pa.array(numbers, mask=numbers < 0))
+
     def gather(self, numbers: np.ndarray) -> pa.Table:
         """The rows with these numbers, in this order."""
         if len(numbers) == 0:

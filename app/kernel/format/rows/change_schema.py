@@ -15,10 +15,14 @@ class ChangeSchema(Schema, frozen=True, kw_only=True):
     """`_hw_op`, then the columns of a dataset. Only those of the key are required, if there is one.
 
     `required`: the columns that an added row needs as well; a retracted row needs its key only. `vocabulary`: the
-    dataset's names of what changes have beside their rows; the standard names are read, too.
+    dataset's names of what changes have beside their rows; the standard names are read, too. `keepable`: the columns
+    of which an update may keep the stored value (`app.kernel.format.rows.kept_fields`). `place`: the columns that
+    determine which row it replaces.
     """
 
     required: frozenset[str]
+    keepable: frozenset[str] = frozenset()
+    place: frozenset[str] = frozenset()
     vocabulary: Vocabulary = DEFAULT_VOCABULARY
 
     def rows(self) -> Schema:
@@ -27,9 +31,14 @@ class ChangeSchema(Schema, frozen=True, kw_only=True):
 
 
 def change_schema(
-    schema: Schema, record_key: Sequence[str], vocabulary: Vocabulary = DEFAULT_VOCABULARY
+    schema: Schema,
+    record_key: Sequence[str],
+    vocabulary: Vocabulary = DEFAULT_VOCABULARY,
+    *,
+    keepable: frozenset[str] = frozenset(),
+    place: frozenset[str] = frozenset(),
 ) -> ChangeSchema:
-    """The schema of changes to rows of `schema`."""
+    """The schema of changes to rows of `schema`. `keepable`, `place`: of the ChangeSchema."""
     op = Field(id=0, name=OP_COLUMN, type="uint8", nullable=False)
     fields = optional_unless_key(schema, record_key).fields
     return ChangeSchema(
@@ -37,6 +46,8 @@ def change_schema(
         fields=(op, *fields),
         required=frozenset(field.name for field in schema.fields if not field.nullable),
         vocabulary=vocabulary,
+        keepable=keepable,
+        place=place,
     )
 
 
