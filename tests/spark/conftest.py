@@ -62,6 +62,20 @@ def connection(service: Service, api_key: str) -> dict[str, str]:
 
 
 @pytest.fixture
+def configure(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Sets a setting of the session for the test."""
+    before: dict[str, str] = {}
+
+    def change(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name))
+        spark.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture
 def read(spark: SparkSession, connection: dict[str, str]) -> Callable[..., DataFrame]:
     """Loads a dataset."""
 

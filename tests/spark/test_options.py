@@ -83,6 +83,7 @@ def table(connection):
         ({"url": "http://elsewhere"}, "the table is of the service http://elsewhere, the session of"),
         ({"location": "folder"}, "name the dataset with the option dataset"),
         ({"operation": "delete"}, r"unknown option operation: .*INSERT INTO t WITH \(…\)"),
+        ({"push_filters": "true"}, r"SELECT … FROM t WITH \(push_filters = 'true'\)"),
         ({"dataset": ""}, "name the dataset: CREATE TABLE t USING headwater OPTIONS"),
         ({"path": "returns"}, "one dataset only: path is 'returns', dataset 'orders'"),
         ({"dataset": "nothing"}, "there is no dataset nothing: register it by create_dataset"),

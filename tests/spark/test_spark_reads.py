@@ -106,7 +106,7 @@ def test_key_that_sees_a_part_of_the_rows_reads_the_result_of_a_job(
     assert len(list(headwater.jobs(dataset=orders, kinds=["read"]))) == 1
 
 
-def test_filters_are_pushed_down_on_request(headwater, orders, read, spark):
+def test_filters_are_pushed_down_on_request(headwater, orders, read, configure):
     write(headwater, orders, *[(number, f"n{number}_%") for number in range(20)])
     conditions = [
         "id > 2 AND id != 4 AND note IS NOT NULL",
@@ -116,12 +116,9 @@ def test_filters_are_pushed_down_on_request(headwater, orders, read, spark):
         "note LIKE 'n1%' AND contains(note, '_%')",
         "id = 13 OR note = 'n15_%'",
     ]
-    spark.conf.set(PUSHDOWN, "true")
-    try:
-        chosen = read("orders", push_filters="true").where(" AND ".join(f"({each})" for each in conditions))
-        assert sorted(row.id for row in chosen.collect()) == [13, 15]
-    finally:
-        spark.conf.unset(PUSHDOWN)
+    configure(PUSHDOWN, "true")
+    chosen = read("orders", push_filters="true").where(" AND ".join(f"({each})" for each in conditions))
+    assert sorted(row.id for row in chosen.collect()) == [13, 15]
     [job] = list(headwater.jobs(dataset=orders, kinds=["read"]))
     assert headwater.result_files(job).rows == 2
 
@@ -199,7 +196,7 @@ def test_changes_are_read_with_their_columns(headwater, orders, read):
     assert sorted(row.note for row in filtered.collect()) == ["b", "c"]
 
 
-def test_all_types_are_read(headwater, read, spark):
+def test_all_types_are_read(headwater, read, configure):
     types = {
         "key": "int64", "truth": "boolean", "tiny": "int8", "unsigned": "uint32", "real": "float",
         "price": "decimal(9, 2)", "text": "string", "raw": "binary", "day": "date", "at": "timestamp",
@@ -241,12 +238,9 @@ def test_all_types_are_read(headwater, read, spark):
         "local = TIMESTAMP_NTZ '2026-11-21T10:00:00'", "raw = X'00FF'", "real < 0.6", "place.city = 'Ulm'",
         "unsigned > 4294967294", "truth", "tiny = -1", "text != 'x'", "day IN (DATE '2026-11-21')",
     ]  # fmt: skip
-    spark.conf.set(PUSHDOWN, "true")
-    try:
-        for selected in (conditions, ["truth IS NULL", "NOT (text <=> 'ü')"]):
-            assert read("types", push_filters="true").where(" AND ".join(selected)).count() == 1
-    finally:
-        spark.conf.unset(PUSHDOWN)
+    configure(PUSHDOWN, "true")
+    for selected in (conditions, ["truth IS NULL", "NOT (text <=> 'ü')"]):
+        assert read("types", push_filters="true").where(" AND ".join(selected)).count() == 1
     assert [
         headwater.result_files(job).rows for job in list(headwater.jobs(dataset=dataset, kinds=["read"]))[:2]
     ] == [1, 1]

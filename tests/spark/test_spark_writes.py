@@ -120,7 +120,9 @@ def test_what_is_read_can_be_written(headwater, spark, read, save):
 
 
 @LONG
-def test_a_missing_dataset_is_created_on_request(headwater, spark, save, read):
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_missing_dataset_is_created_on_request(headwater, spark, save, read, configure, ansi):
+    configure("spark.sql.ansi.enabled", ansi)
     rows = spark.sql(
         "SELECT 1L AS id, 'a' AS note, named_struct('x', 1S, 'y', array(1.5BD)) AS place, DATE '2026-11-23' AS day"
     )

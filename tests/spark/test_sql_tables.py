@@ -97,6 +97,26 @@ def test_a_failing_statement_commits_nothing(sql, headwater, orders):
 
 
 @LONG
+def test_a_repeated_statement_fails_with_the_version_that_it_expects(sql, headwater):
+    sql("CREATE TABLE log USING headwater OPTIONS (dataset 'log', create 'true', fields 'id int64')")
+    statement = "INSERT INTO log WITH (dataset = 'log', expected_version = '0') SELECT id FROM range(10)"
+    sql(statement)
+    with pytest.raises(Exception, match="commit-conflict"):
+        sql(statement)
+    assert len(list(headwater.rows("log"))) == 10
+
+
+@LONG
+def test_filters_are_passed_on_request(sql, headwater, orders, configure):
+    sql(f"CREATE TABLE orders {OF_ORDERS}")
+    sql(f"INSERT INTO orders {INTO_ORDERS} SELECT id, 'a', DATE '2026-11-23' FROM range(10)")
+    configure("spark.sql.python.filterPushdown.enabled", "true")
+    for number in (3, 4):
+        assert sql(f"SELECT id FROM orders WITH (push_filters = 'true') WHERE id = {number}") == [(number,)]
+    assert [job.kind for job in headwater.jobs(dataset=orders, kinds=["read"])] == ["read", "read"]
+
+
+@LONG
 def test_a_table_keeps_its_columns(sql, headwater, orders):
     sql(f"CREATE TABLE orders {OF_ORDERS}")
     sql("CREATE TABLE noted USING headwater OPTIONS (dataset 'orders', columns 'note', where 'id < 2')")
@@ -115,7 +135,7 @@ def test_a_table_keeps_its_columns(sql, headwater, orders):
 
 
 @LONG
-def test_replacements(sql, spark, headwater, orders):
+def test_replacements(sql, headwater, orders, configure):
     sql(f"CREATE TABLE orders {OF_ORDERS}")
     sql(f"INSERT INTO orders {INTO_ORDERS} (day, id) SELECT DATE '2026-11-23', id FROM range(5)")
     sql(
@@ -123,13 +143,10 @@ def test_replacements(sql, spark, headwater, orders):
         "SELECT * FROM orders WHERE id = 1"
     )
     assert sql("SELECT id, note FROM orders ORDER BY id") == [(1, None), (3, None), (4, None)]
-    before = spark.conf.get("spark.sql.sources.partitionOverwriteMode")
-    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
-    try:
-        with pytest.raises(Exception, match="does not support dynamic overwrite"):
-            sql(f"INSERT OVERWRITE orders {INTO_ORDERS} SELECT * FROM orders")
-    finally:
-        spark.conf.set("spark.sql.sources.partitionOverwriteMode", before)
+    configure("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    with pytest.raises(Exception, match="does not support dynamic overwrite"):
+        sql(f"INSERT OVERWRITE orders {INTO_ORDERS} SELECT * FROM orders")
+    configure("spark.sql.sources.partitionOverwriteMode", "static")
     sql(f"INSERT OVERWRITE orders {INTO_ORDERS} SELECT * FROM orders WHERE false")
     assert list(headwater.rows(orders)) == []
 
@@ -170,24 +187,20 @@ def test_tables_are_written_and_streamed_by_data_frames(sql, spark, headwater, o
 
 @LONG
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_values_are_cast_to_the_types_of_the_table(sql, spark, headwater, ansi):
+def test_values_are_cast_to_the_types_of_the_table(sql, headwater, configure, ansi):
     """By the store assignment of Spark, which does not depend on the mode of its expressions."""
     fields = "id int32, price decimal(6, 2), at timestamp, local timestamp_ntz, day date, small uint8"
     sql(f"CREATE TABLE typed USING headwater OPTIONS (dataset 'typed', create 'true', fields '{fields}')")
     insert = "INSERT INTO typed WITH (dataset = 'typed')"
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        day = "DATE '2026-11-23'"
-        sql(f"{insert} SELECT 1L, 1.5D, {day}, {day}, TIMESTAMP '2026-11-23 10:00:00', 7L")
-        with pytest.raises(Exception, match="CAST_OVERFLOW_IN_TABLE_INSERT"):
-            sql(f"{insert} SELECT 3000000000, 1.5, {day}, {day}, {day}, 7")
-        with pytest.raises(Exception, match="CANNOT_SAFELY_CAST"):
-            sql(f"{insert} SELECT '1', 1.5, {day}, {day}, {day}, 7")
-        with pytest.raises(Exception, match="256"):
-            sql(f"{insert} SELECT 2, 1.5, {day}, {day}, {day}, 256")
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", before)
+    configure("spark.sql.ansi.enabled", ansi)
+    day = "DATE '2026-11-23'"
+    sql(f"{insert} SELECT 1L, 1.5D, {day}, {day}, TIMESTAMP '2026-11-23 10:00:00', 7L")
+    with pytest.raises(Exception, match="CAST_OVERFLOW_IN_TABLE_INSERT"):
+        sql(f"{insert} SELECT 3000000000, 1.5, {day}, {day}, {day}, 7")
+    with pytest.raises(Exception, match="CANNOT_SAFELY_CAST"):
+        sql(f"{insert} SELECT '1', 1.5, {day}, {day}, {day}, 7")
+    with pytest.raises(Exception, match="256"):
+        sql(f"{insert} SELECT 2, 1.5, {day}, {day}, {day}, 256")
     [row] = headwater.rows("typed")
     midnight = "2026-11-23T00:00:00"
     assert row == {

@@ -182,7 +182,13 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
 
 def table_settings(options: Mapping[str, str]) -> TableSettings:
     """The options of a table in Spark's catalogue. Raises InvalidOption."""
-    return _consistent(_parsed(options, TableSettings, _UNNAMED_TABLE))
+    settings = _consistent(_parsed(options, TableSettings, _UNNAMED_TABLE))
+    if settings.push_filters:
+        raise InvalidOption(
+            "option push_filters: a statement may use a table twice, and Spark then reads it once, with the filters of "
+            "one of them. Set it in a statement that uses the table once: SELECT … FROM t WITH (push_filters = 'true')"
+        )
+    return settings
 
 
 def write_settings(options: Mapping[str, str]) -> WriteSettings:
