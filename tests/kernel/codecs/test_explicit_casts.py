@@ -40,6 +40,9 @@ def _cast(value: Any, source: pa.DataType, target: str) -> Any:
         (-1.9, pa.float64(), "int32", -1),
         (3e9, pa.float64(), "int32", ValueError),
         (float("nan"), pa.float64(), "int32", ValueError),
+        (float("nan"), pa.float64(), "string", ValueError),
+        (float("-inf"), pa.float32(), "string", ValueError),
+        (float("nan"), pa.float64(), "boolean", ValueError),
         (1e39, pa.float64(), "float", ValueError),
         (1.005, pa.float64(), "decimal(5, 2)", Decimal("1.01")),
         (Decimal("9.995"), pa.decimal128(5, 3), "decimal(3, 2)", ValueError),
@@ -89,7 +92,7 @@ def test_a_value_is_cast_or_not_castable(value: Any, source: pa.DataType, target
         (pa.binary(), "int32"),
         (pa.list_(pa.int32()), "string"),
         (pa.struct([("a", pa.string())]), "struct<a: int32>"),
-        (pa.time32("s"), "string"),
+        (pa.month_day_nano_interval(), "string"),
     ],
 )
 def test_types_without_a_cast(source: pa.DataType, target: str) -> None:
@@ -192,3 +195,12 @@ def test_uuids_become_strings_and_are_quarantined_as_texts() -> None:
     assert [row for table in tables for row in table.to_pylist()] == [{"x": text, "n": 1}]
     bad.close()
     assert [each.payload for each in written] == [f'{{"x":"{text}","n":"one"}}'.encode()]
+
+
+@pytest.mark.parametrize(("tick", "unit"), [(10**15, "ms"), (10**13, "s"), (10**18, "us")])
+def test_a_time_out_of_range_is_named_in_its_own_unit(tick: int, unit: str) -> None:
+    _, bad = cast_explicit(pa.array([tick], pa.timestamp(unit)), parse_type("date"))
+    assert bad == {
+        0: f"{tick} {unit} since 1970-01-01 of type timestamp[{unit}] cannot be cast to date: "
+        "it is outside the years 0001–9999"
+    }

@@ -1,6 +1,8 @@
-"""Lossless casts between Arrow types, at any depth."""
+"""Exact casts between Arrow types, at any depth: a value becomes the same value, or is refused."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,70 +19,137 @@ from app.kernel.format.schema.types import (
     to_arrow,
 )
 
+Refusals = list[tuple[int, str]]
+"""Rows whose values are refused, with the reasons."""
+
 
 def is_lossless(source: pa.DataType, target: DataType) -> bool:
     """Whether every value of the Arrow type is a value of the target type."""
+    return _matches(source, target, lambda flat, kind: flat.accepts(kind))
+
+
+def is_exact(source: pa.DataType, target: DataType) -> bool:
+    """Whether values of the Arrow type become values of the target type, as far as each is exactly one of them."""
+    return _matches(source, target, lambda flat, kind: flat.converts(kind))
+
+
+def _matches(source: pa.DataType, target: DataType, accepts: Callable[[FlatType, pa.DataType], bool]) -> bool:
     if pa.types.is_null(source):
         return True
     if pa.types.is_dictionary(source):
         value = source.value_type
-        return not (pa.types.is_nested(value) or pa.types.is_dictionary(value)) and is_lossless(value, target)
+        return not (pa.types.is_nested(value) or pa.types.is_dictionary(value)) and _matches(
+            value, target, accepts
+        )
     match target:
         case List(element):
-            return _is_list(source) and is_lossless(source.value_type, element)
+            return _is_list(source) and _matches(source.value_type, element, accepts)
         case Map(key, value):
             return (
                 pa.types.is_map(source)
-                and is_lossless(source.key_type, key)
-                and is_lossless(source.item_type, value)
+                and _matches(source.key_type, key, accepts)
+                and _matches(source.item_type, value, accepts)
             )
         case Struct(members):
-            return pa.types.is_struct(source) and _struct_is_lossless(source, dict(members))
+            return pa.types.is_struct(source) and _struct_matches(source, dict(members), accepts)
         case FlatType():
-            return target.accepts(source)
+            return accepts(target, source)
 
 
 def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
-    """A valid array cast to the target type. The pair must satisfy `is_lossless`; values of other
-    flat types become strings as their texts. Raises ArrowInvalid.
+    """A valid array cast to the target type, as by `cast_exact`. Raises ArrowInvalid, also for refused values."""
+    values, refusals = cast_exact(array, target)
+    if refusals:
+        raise pa.ArrowInvalid(refusals[0][1])
+    return values
+
+
+def cast_exact(array: pa.Array, target: DataType) -> tuple[pa.Array, Refusals]:
+    """A valid array cast to the target type, and the refusals of its values that are not exactly of the type.
+
+    Refused values are null. The pair must satisfy `is_exact`; values of other flat types become strings as their texts.
+    Raises ArrowInvalid.
     """
     arrow_type = to_arrow(target)
     if array.type == arrow_type and not pa.types.is_nested(arrow_type):
-        return array
+        return array, []
     if pa.types.is_null(array.type):
-        return pa.nulls(len(array), arrow_type)
+        return pa.nulls(len(array), arrow_type), []
     if pa.types.is_dictionary(array.type):
-        return cast_lossless(array.dictionary_decode(), target)
+        return cast_exact(array.dictionary_decode(), target)
     match target:
         case List(element):
-            values = cast_lossless(array.flatten(), element)
-            return pa.ListArray.from_arrays(
-                packed_offsets(array), values, type=arrow_type, mask=array.is_null()
-            )
+            values, refusals = cast_exact(array.flatten(), element)
+            offsets = packed_offsets(array)
+            lists = pa.ListArray.from_arrays(offsets, values, type=arrow_type, mask=array.is_null())
+            return lists, _of_owners(offsets, refusals)
         case Struct(members):
-            children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
-            columns = [
-                cast_lossless(children[name], member)
-                if name in children
-                else pa.nulls(len(array), to_arrow(member))
-                for name, member in members
-            ]
-            return pa.StructArray.from_arrays(columns, type=arrow_type, mask=array.is_null())
+            return _cast_struct(array, members, arrow_type)
         case Map(key, value):
-            entries = map_entries(array)
-            keys, items = entries.flatten().flatten()
-            return pa.MapArray.from_arrays(
-                packed_offsets(entries),
-                cast_lossless(keys, key),
-                cast_lossless(items, value),
-                type=arrow_type,
-                mask=array.is_null(),
-            )
+            return _cast_map(array, key, value, arrow_type)
         case FlatType():
-            source = stored_type(array.type)
-            if target == STRING and source is not None and source != STRING:
-                return pc.cast(source.texts(array), pa.string())
-            return target.from_arrow(array)
+            return _cast_flat(array, target)
+
+
+def _cast_struct(
+    array: pa.StructArray, members: Sequence[tuple[str, DataType]], arrow_type: pa.DataType
+) -> tuple[pa.Array, Refusals]:
+    children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+    columns = []
+    refusals: Refusals = []
+    for name, member in members:
+        if name in children:
+            column, bad = cast_exact(children[name], member)
+            refusals += bad
+        else:
+            column = pa.nulls(len(array), to_arrow(member))
+        columns.append(column)
+    return pa.StructArray.from_arrays(columns, type=arrow_type, mask=array.is_null()), refusals
+
+
+def _cast_map(
+    array: pa.MapArray, key: DataType, value: DataType, arrow_type: pa.DataType
+) -> tuple[pa.Array, Refusals]:
+    entries = map_entries(array)
+    keys, items = entries.flatten().flatten()
+    offsets = packed_offsets(entries)
+    cast_keys, bad_keys = cast_exact(keys, key)
+    cast_items, bad_items = cast_exact(items, value)
+    if bad_keys:
+        # Keys are never null. Their rows are left out.
+        cast_keys = pc.fill_null(cast_keys, _any_value(cast_keys.type))
+    reasons = [(place, f"as a key of the map: {reason}") for place, reason in bad_keys]
+    maps = pa.MapArray.from_arrays(offsets, cast_keys, cast_items, type=arrow_type, mask=array.is_null())
+    return maps, _of_owners(offsets, [*reasons, *bad_items])
+
+
+def _any_value(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar("", kind) if pa.types.is_string(kind) else pa.scalar(0, kind)
+
+
+def _of_owners(offsets: pa.Int32Array, refusals: Refusals) -> Refusals:
+    """The refusals of elements as those of their lists."""
+    if not refusals:
+        return []
+    ends = offsets.to_numpy()[1:]
+    owners = np.searchsorted(ends, [place for place, _ in refusals], side="right").tolist()
+    return [(owner, reason) for owner, (_, reason) in zip(owners, refusals, strict=True)]
+
+
+def _cast_flat(array: pa.Array, target: FlatType) -> tuple[pa.Array, Refusals]:
+    source = stored_type(array.type)
+    if target == STRING and source is not None and source != STRING:
+        return pc.cast(source.texts(array), pa.string()), []
+    if target.accepts(array.type):
+        try:
+            return target.from_arrow(array), []
+        except pa.ArrowInvalid:
+            # A time may be out of range in a finer unit.
+            pass
+    values, refusals = target.converted(array)
+    return values, [
+        (place, f"expected {target}, got {error.got}, {error}") for place, error in refusals.items()
+    ]
 
 
 def map_entries(array: pa.MapArray) -> pa.ListArray:
@@ -97,11 +166,15 @@ def _is_list(source: pa.DataType) -> bool:
     )
 
 
-def _struct_is_lossless(source: pa.StructType, members: dict[str, DataType]) -> bool:
+def _struct_matches(
+    source: pa.StructType,
+    members: dict[str, DataType],
+    accepts: Callable[[FlatType, pa.DataType], bool],
+) -> bool:
     names = [field.name for field in source]
     if len(set(names)) != len(names) or not set(names) <= set(members):
         return False
-    return all(is_lossless(field.type, members[field.name]) for field in source)
+    return all(_matches(field.type, members[field.name], accepts) for field in source)
 
 
 def packed_offsets(array: pa.Array) -> pa.Int32Array:

@@ -1,8 +1,9 @@
-"""Converts Arrow data of clients (Arrow streams, Parquet files) to tables of a schema, by lossless casts only.
+"""Converts Arrow data of clients (Arrow streams, Parquet files) to tables of a schema, by exact casts only.
 
-Accepted are: the same type; its dictionary, large and view variants; narrower integers for wider ones; float for
-double; coarser timestamps for finer ones, in any zone if the schema has one; date64 for date; decimals with no more
-digits on either side of the point; the null type. Other types are rejected, and the error names both.
+Accepted are the same type, its dictionary, large and view variants, and types of which some values are values of the
+column: integers for integers, decimals, and real numbers; decimals for decimals; timestamps in any unit, in any zone if
+the schema has one; float for double; date64 for date; times of day and durations for strings; the null type. A value
+that is not exactly one of the column makes its row bad. Other types are rejected, and the error names both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.codecs.arrow.arrow_casts import cast_lossless, is_lossless
+from app.kernel.codecs.arrow.arrow_casts import cast_exact, is_exact
 from app.kernel.codecs.arrow.arrow_checks import (
     expanded_bytes,
     invalid_rows,
@@ -114,7 +115,7 @@ def _column_fault(
     if column.name in earlier_names:
         return f"column {shown(column.name)} appears more than once"
     data_type = compiled_schema.types[column.name]
-    if is_lossless(column.type, data_type) or reads_strings(column.type, data_type):
+    if is_exact(column.type, data_type) or reads_strings(column.type, data_type):
         return None
     if castable(column.type, data_type):
         if explicit_cast:
@@ -242,14 +243,17 @@ def _cast(
     with reader_faults(f"column {shown(field.name)} cannot be read as {compiled_schema.types[field.name]}"):
         if explicit_cast or reads_strings(array.type, compiled_schema.types[field.name]):
             return cast_explicit(array, compiled_schema.types[field.name])
-        return cast_lossless(array, compiled_schema.types[field.name]), {}
+        values, refusals = cast_exact(array, compiled_schema.types[field.name])
+        # The first of a row.
+        return values, dict(reversed(refusals))
 
 
 def _unchecked(array: pa.Array, compiled_schema: CompiledSchema, field: pa.Field) -> pa.Array:
     """The values of a row that is left out."""
-    if not is_lossless(array.type, compiled_schema.types[field.name]):
-        return _original(array)
-    return _cast(array, compiled_schema, field, explicit_cast=False)[0]
+    if is_exact(array.type, compiled_schema.types[field.name]):
+        values, refusals = _cast(array, compiled_schema, field, explicit_cast=False)
+        return _original(array) if refusals else values
+    return _original(array)
 
 
 def _original(array: pa.Array) -> pa.Array:
@@ -259,7 +263,7 @@ def _original(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return array
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind):
         return array
     return (
         array if pa.types.is_fixed_size_binary(kind) or "binary" in str(kind) else pc.cast(array, pa.string())

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.codecs.arrow.arrow_casts import cast_lossless, is_lossless
+from app.kernel.codecs.arrow.arrow_casts import cast_exact, is_exact, is_lossless
 from app.kernel.codecs.value_parser import RejectedValue, read_text
 from app.kernel.format.schema.types import (
     DATE,
@@ -67,8 +67,13 @@ class NotCastable(Exception):
 
 def castable(source: pa.DataType, target: DataType) -> bool:
     """Whether values of the Arrow type can be cast to the type; single values may not be castable all the same."""
+    return is_exact(source, target) or _is_cast(source, target)
+
+
+def _is_cast(source: pa.DataType, target: DataType) -> bool:
+    """Whether values of the pair of types are cast; others are converted exactly."""
     if is_lossless(source, target):
-        return True
+        return False
     kind = _plain(source)
     if kind is None or (pa.types.is_decimal(kind) and abs(kind.scale) > _SCALE_MAX):
         return False
@@ -85,8 +90,9 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
 
     The pair must satisfy `castable`. Raises ArrowInvalid for an array that is not valid.
     """
-    if is_lossless(array.type, target):
-        return cast_lossless(array, target), {}
+    if not _is_cast(array.type, target):
+        exact, refusals = cast_exact(array, target)
+        return exact, dict(reversed(refusals))
     kind = _plain(array.type)
     assert kind is not None, "the pair is not castable"
     if pa.types.is_dictionary(array.type):
@@ -114,7 +120,7 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
         except NotCastable as error:
             values.append(None)
             reason = f": {error}" if str(error) else ""
-            bad[row] = f"{_shown(value)} of type {_name(kind)} cannot be cast to {target}{reason}"
+            bad[row] = f"{_shown(array, row, value)} of type {_name(kind)} cannot be cast to {target}{reason}"
     if isinstance(target, Timestamp):
         return pc.cast(pa.array(values, pa.int64()), arrow_type), bad
     if target == DATE:
@@ -206,7 +212,11 @@ def _name(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def _shown(value: Any) -> str:
+def _shown(array: pa.Array, row: int, value: Any) -> str:
+    if pa.types.is_timestamp(array.type):
+        return f"{array[row].value} {array.type.unit} since 1970-01-01"
+    if pa.types.is_date(array.type):
+        return f"{value} days since 1970-01-01"
     # A text may be large: only its start is shown.
     text = repr(value[: _SHOWN_MAX + 1]) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"
@@ -223,11 +233,15 @@ def _to_number(value: Any, source: str) -> decimal.Decimal:
         case "timestamp":
             return decimal.Decimal(_float_text(_seconds(value), "double"))
         case "float" | "double":
-            if not math.isfinite(value):
-                raise NotCastable("it is no finite number")
+            _check_finite(value)
             # As Spark, which writes the number of 64 bits as a text first.
             return decimal.Decimal(_float_text(value, "double"))
     return decimal.Decimal(value)
+
+
+def _check_finite(value: float) -> None:
+    if not math.isfinite(value):
+        raise NotCastable("it is not a finite number")
 
 
 def _integer(value: Any, source: str, target: DataType) -> int:
@@ -240,8 +254,7 @@ def _integer(value: Any, source: str, target: DataType) -> int:
         case "timestamp":
             number = value // _SECOND_MICROS
         case "float" | "double":
-            if not math.isfinite(value):
-                raise NotCastable("it is no finite number")
+            _check_finite(value)
             number = math.trunc(value)
         case _:
             number = int(value)
@@ -301,6 +314,8 @@ def _decimal(value: Any, source: str, target: DataType) -> decimal.Decimal:
 def _boolean(value: Any, source: str, target: DataType) -> bool:
     del target
     if source != "string":
+        if isinstance(value, float):
+            _check_finite(value)
         return bool(value)
     text = value.strip(_BLANKS).lower()
     if text not in _TRUE | _FALSE:
@@ -314,6 +329,7 @@ def _string(value: Any, source: str, target: DataType) -> str:
         case "boolean":
             return "true" if value else "false"
         case "float" | "double":
+            _check_finite(value)
             return _float_text(value, source)
         case "decimal":
             return f"{value:f}"
@@ -335,9 +351,7 @@ def _string(value: Any, source: str, target: DataType) -> str:
 
 
 def _float_text(value: float, source: str) -> str:
-    """A number as Java writes it since release 19: with the fewest digits that read back as the same number."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    """A finite number as Java writes it since release 19: with the fewest digits that read back as the same number."""
     shortest = (
         pc.cast(pa.array([value], pa.float32()), pa.string())[0].as_py() if source == "float" else repr(value)
     )

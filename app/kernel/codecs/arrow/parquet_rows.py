@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.kernel.codecs.arrow.int96 import int96_columns, with_whole_times
 from app.kernel.codecs.arrow.parquet_pages import large_pages
 from app.kernel.codecs.faults import reader_faults
 from app.kernel.codecs.parts import ANY_PARTS, PART_BYTES_MIN, PartLimits
@@ -39,7 +40,7 @@ def open_parquet(source: Source) -> pq.ParquetFile:
     """The file with its footer read. `source` must be seekable. Raises MalformedBody."""
     with reader_faults("the Parquet file cannot be read"):
         _check_magic(source)
-        return pq.ParquetFile(source, pre_buffer=False)
+        return pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
 
 
 def rows_before(metadata: pq.FileMetaData, row_group: int) -> int:
@@ -66,7 +67,12 @@ def iter_row_groups(
                 step = max(
                     1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
                 )
-            for batch in _batches(reader, number, step):
+            times = int96_columns(file)
+            batches = _batches(reader, number, step)
+            if times:
+                in_nanos = pq.ParquetFile(source, metadata=file.metadata, pre_buffer=False)
+                batches = with_whole_times(batches, _batches(in_nanos, number, step, times))
+            for batch in batches:
                 yield row, batch
                 row += batch.num_rows
 
@@ -122,9 +128,13 @@ def _has_dictionary(schema: pa.Schema) -> bool:
     return any("dictionary" in str(field.type) for field in schema)
 
 
-def _batches(file: pq.ParquetFile, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(
+    file: pq.ParquetFile, row_group: int, rows: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     with reader_faults(f"row group {row_group} of the Parquet file cannot be read"):
-        batches = file.iter_batches(batch_size=rows, row_groups=[row_group], use_threads=False)
+        batches = file.iter_batches(
+            batch_size=rows, row_groups=[row_group], columns=columns, use_threads=False
+        )
     row_count = 0
     while True:
         with reader_faults(f"row group {row_group} of the Parquet file cannot be read"):
@@ -160,6 +170,8 @@ def _reader(source: Source, file: pq.ParquetFile, texts: Sequence[_Text]) -> pq.
         ],
         pre_buffer=False,
         page_checksum_verification=True,
+        # A day of INT96 may be beyond what microseconds reach.
+        coerce_int96_timestamp_unit="ms",
     )
 
 

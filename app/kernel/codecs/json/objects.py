@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.arrow_casts import map_entries, packed_offsets
 from app.kernel.format.schema.types import stored_type
@@ -29,13 +30,15 @@ def json_texts(columns: dict[str, pa.Array], rows: int) -> list[bytes]:
 def to_objects(array: pa.Array) -> list[Any]:
     """The values of an array as JSON-ready Python objects."""
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        return to_objects(array.dictionary_decode())
     if pa.types.is_map(kind):
         entries = map_entries(array)
         keys, items = entries.flatten().flatten()
         return _cut(
             entries, list(zip(map(_key_text, to_objects(keys)), to_objects(items), strict=True)), _members
         )
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _cut(array, to_objects(array.flatten()), list)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
@@ -50,7 +53,11 @@ def to_objects(array: pa.Array) -> list[Any]:
 
 def _scalars(array: pa.Array) -> list[Any]:
     flat = stored_type(array.type)
-    values: list[Any] = array.to_pylist() if flat is None else flat.json_values(array)
+    if flat is not None:
+        return flat.json_values(array)
+    # Of a type that no dataset has.
+    is_clock = pa.types.is_timestamp(array.type) or pa.types.is_time(array.type)
+    values: list[Any] = (pc.cast(array, pa.string()) if is_clock else array).to_pylist()
     return values
 
 

@@ -2,27 +2,23 @@
 
 https://avro.apache.org/docs/1.12.0/specification/
 
-    boolean int long float double string bytes enum    boolean int32 int64 float double string binary string
-    record, array, map, fixed                          struct, list, map<string, …>, binary
-    [null, T]; [int, long]; [float, double]            T, nullable; the wider of both
-    decimal, date, uuid                                decimal(p, s), date, uuid
-    timestamp-millis, timestamp-micros                 timestamp(ms), timestamp; local ones are timestamp_ntz
-    time-millis, time-micros                           string
-    Debezium's Date, Timestamp, MicroTimestamp,        date, timestamp_ntz(ms), timestamp_ntz,
-    NanoTimestamp, ZonedTimestamp                      timestamp_ntz, timestamp
+The table of types (`app.kernel.format.schema.types.foreign`) has the type of each kind: of primitive types, of logical
+types, and of those that Debezium marks by name. A field of type `[null, T]` is a nullable T; one of `[int, long]` or
+`[float, double]` is the wider of both.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
+from app.kernel.codecs.messages.avro_times import CONVERTERS, TIMES
 from app.kernel.codecs.messages.reading import (
     BadMessage,
     Convert,
@@ -38,29 +34,12 @@ from app.kernel.codecs.messages.reading import (
     record,
     struct_of,
 )
+from app.kernel.format.schema.types import Form, foreign_kind, foreign_types
 
-_PRIMITIVES: Final = {
-    "boolean": MessageColumn(type="boolean"),
-    "int": MessageColumn(type="int32"),
-    "long": MessageColumn(type="int64"),
-    "float": MessageColumn(type="float", convert=finite),
-    "double": MessageColumn(type="double", convert=finite),
-    "string": MessageColumn(type="string"),
-    "bytes": MessageColumn(type="binary"),
-}
-_LOGICAL: Final = {
-    ("int", "date"): MessageColumn(type="date"),
-    ("long", "timestamp-millis"): MessageColumn(type="timestamp(ms)"),
-    ("long", "timestamp-micros"): MessageColumn(type="timestamp"),
-    ("long", "local-timestamp-millis"): MessageColumn(type="timestamp_ntz(ms)"),
-    ("long", "local-timestamp-micros"): MessageColumn(type="timestamp_ntz"),
-    ("int", "time-millis"): MessageColumn(type="string"),
-    ("long", "time-micros"): MessageColumn(type="string"),
-    ("string", "uuid"): MessageColumn(type="uuid"),
-}
+_TYPES: Final = foreign_types(Form.AVRO)
+# fastavro would make times of Python of these, which have no nanoseconds and fewer years.
+_OWN_TIMES: Final = "headwater.logicalType"
 _WIDER: Final = ({"int", "long"}, {"float", "double"})
-_EPOCH_DAY: Final = dt.date(1970, 1, 1)
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times have no zone
 # What fastavro raises for bytes that are not of the schema.
 _FAULTS: Final = (
     EOFError,
@@ -86,8 +65,8 @@ class AvroSchema:
         self._named: dict[str, Any] = {}
         try:
             for reference in references:
-                fastavro.parse_schema(json.loads(reference), named_schemas=self._named)
-            self._schema = fastavro.parse_schema(json.loads(text), named_schemas=self._named)
+                fastavro.parse_schema(_with_own_times(json.loads(reference)), named_schemas=self._named)
+            self._schema = fastavro.parse_schema(_with_own_times(json.loads(text)), named_schemas=self._named)
         except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError, RecursionError) as error:
             raise UnsupportedSchema(f"it is not an Avro schema: {error}") from None
         self.members: dict[str, MessageColumn] | None = None
@@ -136,9 +115,9 @@ class AvroSchema:
             case "record" | "error":
                 return self._record(schema, place, depth, outer)
             case "enum":
-                return MessageColumn(type="string")
+                return _column("enum")
             case "fixed":
-                return self._decimal(schema, place) if _is_decimal(schema) else MessageColumn(type="binary")
+                return self._logical(schema, "fixed", place)
             case "array":
                 return self._array(schema, place, depth, outer)
             case "map":
@@ -147,7 +126,7 @@ class AvroSchema:
                     type=checked_type(f"map<string, {values.type}>", place),
                     convert=each_value(values.convert),
                 )
-            case str() if kind in _PRIMITIVES:
+            case str() if foreign_kind(Form.AVRO, kind):
                 return self._primitive(schema, kind, place)
             case _:
                 return self._column(kind, place, depth, outer)
@@ -205,73 +184,71 @@ class AvroSchema:
         others = [branch for branch in branches if not _is_null(branch)]
         nullable = len(others) < len(branches)
         if not others:
-            raise UnsupportedSchema(f"{place}: it is always null")
+            raise UnsupportedSchema(f"{place}: {_refused('null')}")
         if len(others) == 1:
             column = self._column(others[0], place, depth, outer)
         else:
             names = {branch if isinstance(branch, str) else "" for branch in others}
             if not any(names <= wider for wider in _WIDER):
-                raise UnsupportedSchema(f"{place}: a union of {len(others)} types besides null")
-            column = _PRIMITIVES["long" if names <= _WIDER[0] else "double"]
+                raise UnsupportedSchema(f"{place}: {_refused('union of several types besides null')}")
+            column = _column("long" if names <= _WIDER[0] else "double")
         if not nullable:
             return column
         return MessageColumn(type=column.type, convert=optional(column.convert))
 
     def _primitive(self, schema: Mapping[str, Any], kind: str, place: str) -> MessageColumn:
-        if kind not in _PRIMITIVES:
-            raise UnsupportedSchema(f"{place}: values of type {kind}")
-        if _is_decimal(schema):
-            return self._decimal(schema, place)
-        connect = _CONNECT.get((kind, str(schema.get("connect.name"))))
-        return connect or _LOGICAL.get((kind, str(schema.get("logicalType")))) or _PRIMITIVES[kind]
+        if kind not in _TYPES:
+            raise UnsupportedSchema(f"{place}: {_refused(kind) or f'values of type {kind}'}")
+        return self._logical(schema, kind, place)
 
-    @staticmethod
-    def _decimal(schema: Mapping[str, Any], place: str) -> MessageColumn:
-        text = f"decimal({schema.get('precision', 0)}, {schema.get('scale', 0)})"
-        return MessageColumn(type=checked_type(text, place))
+    def _logical(self, schema: Mapping[str, Any], kind: str, place: str) -> MessageColumn:
+        """The column of a primitive or fixed type, by its logical type or its name in Debezium, if it has one."""
+        for mark in (schema.get("connect.name"), schema.get(_OWN_TIMES), schema.get("logicalType")):
+            name = f"{kind} {mark}"
+            if foreign_kind(Form.AVRO, name) is None:
+                continue
+            if name not in _TYPES:
+                raise UnsupportedSchema(f"{place}: {_refused(name)}")
+            if mark == "decimal":
+                text = f"decimal({schema.get('precision', 0)}, {schema.get('scale', 0)})"
+                return MessageColumn(type=checked_type(text, place))
+            if name == "fixed uuid" and schema["size"] != _UUID_BYTES:
+                continue
+            return _column(name)
+        return _column(kind)
+
+
+def _column(name: str) -> MessageColumn:
+    """The column of a kind that the table of types has under the name."""
+    return MessageColumn(type=_TYPES[name], convert=_CONVERTERS.get(name))
+
+
+def _refused(name: str) -> str:
+    """Why the kind has no type."""
+    kind = foreign_kind(Form.AVRO, name)
+    return "" if kind is None else kind.refused
+
+
+def _with_own_times(schema: Any) -> Any:
+    """The schema whose times are read as the numbers that they are."""
+    if isinstance(schema, list):
+        return [_with_own_times(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _with_own_times(part) for name, part in schema.items()}
+    if f"{schema.get('type')} {schema.get('logicalType')}" in TIMES:
+        parts[_OWN_TIMES] = parts.pop("logicalType")
+    return parts
 
 
 def _is_null(branch: Any) -> bool:
     return branch == "null" or (isinstance(branch, dict) and branch.get("type") == "null")
 
 
-def _is_decimal(schema: Mapping[str, Any]) -> bool:
-    return schema.get("logicalType") == "decimal" and schema.get("type") in {"bytes", "fixed"}
-
-
-def _moment(microseconds: int) -> dt.datetime:
-    try:
-        return _EPOCH + dt.timedelta(microseconds=microseconds)
-    except OverflowError:
-        raise BadMessage(f"a time of {microseconds} µs is not in the years 0001–9999") from None
-
-
-def _day(days: int) -> dt.date:
-    try:
-        return _EPOCH_DAY + dt.timedelta(days=days)
-    except OverflowError:
-        raise BadMessage(f"the day {days} is not in the years 0001–9999") from None
-
-
-def _of_milliseconds(value: int) -> dt.datetime:
-    return _moment(value * 1_000)
-
-
-def _of_nanoseconds(value: int) -> dt.datetime:
-    if value % 1_000:
-        raise BadMessage(f"a time of {value} ns is finer than a microsecond")
-    return _moment(value // 1_000)
-
-
-def _connect(kind: str, convert: Convert | None) -> MessageColumn:
-    return MessageColumn(type=kind, convert=convert)
-
-
-# The types that Debezium marks by name, where Avro has none: https://debezium.io/documentation/reference/
-_CONNECT: Final = {
-    ("int", "io.debezium.time.Date"): _connect("date", _day),
-    ("long", "io.debezium.time.Timestamp"): _connect("timestamp_ntz(ms)", _of_milliseconds),
-    ("long", "io.debezium.time.MicroTimestamp"): _connect("timestamp_ntz", _moment),
-    ("long", "io.debezium.time.NanoTimestamp"): _connect("timestamp_ntz", _of_nanoseconds),
-    ("string", "io.debezium.time.ZonedTimestamp"): _connect("timestamp", None),
+_UUID_BYTES: Final = 16
+_CONVERTERS: Final[Mapping[str, Convert]] = {
+    **CONVERTERS,
+    "float": finite,
+    "double": finite,
+    "fixed uuid": lambda octets: str(uuid.UUID(bytes=octets)),
 }

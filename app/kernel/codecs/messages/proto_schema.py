@@ -2,15 +2,9 @@
 
 https://protobuf.dev/programming-guides/proto3/
 
-    bool, string, bytes, enum             boolean, string, binary, string
-    int32 sint32 sfixed32, uint32 fixed32 int32, uint32
-    int64 sint64 sfixed64, uint64 fixed64 int64, decimal(20, 0)
-    float, double                         float, double
-    message, repeated T, map<K, V>        struct, list, map
-    Timestamp, wrappers, Duration         timestamp, their value, string
-    Struct, Value, ListValue              string: JSON text
-
-A field without presence (a scalar of proto3) is never null. The members of a `oneof` are fields of their own.
+The table of types (`app.kernel.format.schema.types.foreign`) has the type of each kind. Structs, values and lists of
+JSON are their text. A field without presence (a scalar of proto3) is never null. The members of a `oneof` are fields
+of their own.
 """
 
 from __future__ import annotations
@@ -48,6 +42,7 @@ from app.kernel.codecs.messages.reading import (
     finite,
     struct_of,
 )
+from app.kernel.format.schema.types import FINER_THAN_MICROS, OUTSIDE_YEARS, Form, foreign_types
 
 _STANDARD: Final = tuple(
     module.DESCRIPTOR.serialized_pb
@@ -62,22 +57,15 @@ _STANDARD: Final = tuple(
         wrappers_pb2,
     )
 )
+_TYPES: Final = foreign_types(Form.PROTOBUF)
+_REALS: Final = ("float", "double")
+# FieldDescriptor has the kinds as TYPE_BOOL and so on.
 _SCALARS: Final = {
-    FieldDescriptor.TYPE_BOOL: MessageColumn(type="boolean"),
-    FieldDescriptor.TYPE_STRING: MessageColumn(type="string"),
-    FieldDescriptor.TYPE_BYTES: MessageColumn(type="binary"),
-    FieldDescriptor.TYPE_INT32: MessageColumn(type="int32"),
-    FieldDescriptor.TYPE_SINT32: MessageColumn(type="int32"),
-    FieldDescriptor.TYPE_SFIXED32: MessageColumn(type="int32"),
-    FieldDescriptor.TYPE_UINT32: MessageColumn(type="uint32"),
-    FieldDescriptor.TYPE_FIXED32: MessageColumn(type="uint32"),
-    FieldDescriptor.TYPE_INT64: MessageColumn(type="int64"),
-    FieldDescriptor.TYPE_SINT64: MessageColumn(type="int64"),
-    FieldDescriptor.TYPE_SFIXED64: MessageColumn(type="int64"),
-    FieldDescriptor.TYPE_UINT64: MessageColumn(type="decimal(20, 0)"),
-    FieldDescriptor.TYPE_FIXED64: MessageColumn(type="decimal(20, 0)"),
-    FieldDescriptor.TYPE_FLOAT: MessageColumn(type="float", convert=finite),
-    FieldDescriptor.TYPE_DOUBLE: MessageColumn(type="double", convert=finite),
+    getattr(FieldDescriptor, f"TYPE_{name.upper()}"): MessageColumn(
+        type=text, convert=finite if name in _REALS else None
+    )
+    for name, text in _TYPES.items()
+    if hasattr(FieldDescriptor, f"TYPE_{name.upper()}") and name not in ("enum", "message")
 }
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -194,7 +182,7 @@ def _single(field: FieldDescriptor, place: str, depth: int, outer: tuple[str, ..
     """The column of one value of a field."""
     if field.enum_type is not None:
         names = {value.number: value.name for value in field.enum_type.values}
-        return MessageColumn(type="string", convert=lambda number: names.get(number, str(number)))
+        return MessageColumn(type=_TYPES["enum"], convert=lambda number: names.get(number, str(number)))
     if field.message_type is None:
         return _SCALARS[field.type]
     column = _KNOWN.get(field.message_type.full_name)
@@ -232,11 +220,11 @@ def _wrapper(inner: MessageColumn) -> MessageColumn:
 
 def _timestamp(message: Any) -> dt.datetime:
     if message.nanos % 1_000:
-        raise BadMessage(f"a time with {message.nanos} ns is finer than a microsecond")
+        raise BadMessage(f"a time with {message.nanos} ns {FINER_THAN_MICROS}")
     try:
         return _EPOCH + dt.timedelta(seconds=message.seconds, microseconds=message.nanos // 1_000)
     except OverflowError:
-        raise BadMessage(f"a time of {message.seconds} s is not in the years 0001–9999") from None
+        raise BadMessage(f"a time of {message.seconds} s since 1970-01-01, {OUTSIDE_YEARS}") from None
 
 
 def _json_text(message: Any) -> str:
@@ -252,10 +240,13 @@ def _duration(message: Any) -> str:
 
 
 _KNOWN: Final = {
-    "google.protobuf.Timestamp": MessageColumn(type="timestamp", convert=_timestamp),
-    "google.protobuf.Duration": MessageColumn(type="string", convert=_duration),
-    "google.protobuf.FieldMask": MessageColumn(type="string", convert=_duration),
-    "google.protobuf.Struct": MessageColumn(type="string", convert=_json_text),
-    "google.protobuf.Value": MessageColumn(type="string", convert=_json_text),
-    "google.protobuf.ListValue": MessageColumn(type="string", convert=_json_text),
+    name: MessageColumn(type=_TYPES[name], convert=convert)
+    for name, convert in {
+        "google.protobuf.Timestamp": _timestamp,
+        "google.protobuf.Duration": _duration,
+        "google.protobuf.FieldMask": _duration,
+        "google.protobuf.Struct": _json_text,
+        "google.protobuf.Value": _json_text,
+        "google.protobuf.ListValue": _json_text,
+    }.items()
 }

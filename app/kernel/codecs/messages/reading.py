@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.kernel.codecs.faults import shown
-from app.kernel.format.schema.types import DEPTH_MAX, TypeSyntaxError, parse_type
+from app.kernel.format.schema.types import DEPTH_MAX, NOT_FINITE, TypeSyntaxError, parse_type
 from app.kernel.format.schema.widening import why_not_wider
 
 Convert = Callable[[Any], Any]
@@ -85,7 +85,7 @@ def below(place: str, name: str, depth: int) -> str:
 def finite(value: float) -> float:
     """The same number. Raises BadMessage for NaN and infinity, which no field holds."""
     if not math.isfinite(value):
-        raise BadMessage(f"{value} is not a finite number")
+        raise BadMessage(f"{value}, {NOT_FINITE}")
     return value
 
 

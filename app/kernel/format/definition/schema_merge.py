@@ -46,8 +46,10 @@ from app.kernel.format.schema.types import (
     FlatType,
     List,
     Map,
+    NoType,
     Struct,
     Timestamp,
+    TypeSyntaxError,
     inferred_type,
     parse_type,
 )
@@ -154,19 +156,26 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
         case Arrays(element=element):
             return List(_new_type(element, explicit_cast))
         case Maps(key=key, value=value):
-            return Map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
+            return _new_map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
         case Typed(type_=text):
             return parse_type(text)
         case Nulls() | Objects():
             raise _NoType(_NO_TYPE[type(shape)])
         case Mixed(reason=reason):
-            raise _NoType(f"{reason}; a column has one type")
+            raise _NoType(reason)
 
 
 _NO_TYPE: Final[dict[type, str]] = {
     Nulls: "has nulls only, so its type is unknown; leave it out, or add the field first",
     Objects: "has empty objects only, so its type is unknown; leave it out, or add the field first",
 }
+
+
+def _new_map(key: DataType, value: DataType) -> Map:
+    try:
+        return Map(key, value)
+    except TypeSyntaxError as error:
+        raise _NoType(str(error)) from None
 
 
 def _new_struct(members: Mapping[str, Shape], explicit_cast: bool) -> Struct:
@@ -297,9 +306,7 @@ def columnar_shape(kind: pa.DataType) -> Shape:
         return Maps(key=columnar_shape(kind.key_type), value=columnar_shape(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return Arrays(element=columnar_shape(kind.value_type))
-    flat = inferred_type(kind)
-    return (
-        Mixed(reason=f"is of Arrow type {kind}, which is not supported")
-        if flat is None
-        else Typed(type_=str(flat))
-    )
+    try:
+        return Typed(type_=str(inferred_type(kind)))
+    except NoType as error:
+        return Mixed(reason=str(error))

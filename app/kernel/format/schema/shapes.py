@@ -165,7 +165,7 @@ def common_shape(one: Shape, other: Shape) -> Shape:
     if wider is not None:
         return wider
     if isinstance(one, Typed | Maps) or isinstance(other, Typed | Maps):
-        return Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
+        return Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}; a column has one type")
     return _several([*_kinds(one), *_kinds(other)])
 
 

@@ -74,7 +74,7 @@ def test_bad_records_and_damaged_files_of_avro_are_left_out_if_the_source_quaran
     path = incoming.register(**members)
     source = incoming.run(path)
     assert source["state"] == "failed"
-    assert "record 1 of file 1.avro: nan is not a finite number" in source["last_error"]["detail"]
+    assert "record 1 of file 1.avro: nan, which is not a finite number" in source["last_error"]["detail"]
     incoming.client.delete(path)
     source = incoming.run(incoming.register(**members, on_error="quarantine"))
     assert (source["state"], source["lag"]) == ("finished", {"items": 0, "bytes": 0, "seconds": 0.0})

@@ -13,6 +13,8 @@ The text form is a small grammar, the same in the API, in Postgres and in the do
     names         their list: a new type is a module and its line there
     nested        types of values with parts
     grammar       the text form of types
+    clock_texts   texts of times of day and of durations, which are strings
+    foreign       the one table of types: what each form of input has, and the types of new columns
     arrow_types   the flat types of Arrow columns
 
 >>> from app.kernel.format.schema.types import parse_type
@@ -25,12 +27,14 @@ Decimal128Type(decimal128(9, 2))
 
 from __future__ import annotations
 
-from app.kernel.format.schema.types.arrow_types import annotated, inferred_type, stored_type
+from app.kernel.format.schema.types.arrow_types import NoType, annotated, inferred_type, stored_type
 from app.kernel.format.schema.types.binary import BINARY, Bytes
 from app.kernel.format.schema.types.boolean import BOOLEAN, Boolean
+from app.kernel.format.schema.types.clock_texts import FINER_THAN_MICROS, NOT_OF_A_DAY
 from app.kernel.format.schema.types.dates import DATE, DATE_DAYS_MAX, DATE_DAYS_MIN, Date
 from app.kernel.format.schema.types.decimals import DECIMAL_PRECISION_MAX, Decimal
 from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, Steps, Undecodable
+from app.kernel.format.schema.types.foreign import KINDS, Form, foreign_kind, foreign_types
 from app.kernel.format.schema.types.grammar import DEPTH_MAX, MEMBERS_MAX, parse_type
 from app.kernel.format.schema.types.integer import INT8, INT16, INT32, INT64, INTEGER_TEXT, Integer
 from app.kernel.format.schema.types.names import PLAIN_TYPES
@@ -43,10 +47,11 @@ from app.kernel.format.schema.types.nested import (
     may_be_key,
     to_arrow,
 )
-from app.kernel.format.schema.types.real import DOUBLE, FLOAT, Real
+from app.kernel.format.schema.types.real import DOUBLE, FLOAT, NOT_FINITE, Real
 from app.kernel.format.schema.types.strings import STRING, String
 from app.kernel.format.schema.types.syntax_error import TypeSyntaxError
 from app.kernel.format.schema.types.timestamps import (
+    OUTSIDE_YEARS,
     TICKS,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -63,13 +68,18 @@ __all__ = [
     "DECIMAL_PRECISION_MAX",
     "DEPTH_MAX",
     "DOUBLE",
+    "FINER_THAN_MICROS",
     "FLOAT",
     "INT8",
     "INT16",
     "INT32",
     "INT64",
     "INTEGER_TEXT",
+    "KINDS",
     "MEMBERS_MAX",
+    "NOT_FINITE",
+    "NOT_OF_A_DAY",
+    "OUTSIDE_YEARS",
     "PLAIN_TYPES",
     "STRING",
     "TICKS",
@@ -81,10 +91,12 @@ __all__ = [
     "Date",
     "Decimal",
     "FlatType",
+    "Form",
     "Integer",
     "JsonForm",
     "List",
     "Map",
+    "NoType",
     "Real",
     "RefusedText",
     "Steps",
@@ -94,6 +106,8 @@ __all__ = [
     "TypeSyntaxError",
     "Undecodable",
     "annotated",
+    "foreign_kind",
+    "foreign_types",
     "has_order",
     "inferred_type",
     "may_be_key",

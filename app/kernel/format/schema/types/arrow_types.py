@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -10,9 +11,12 @@ import pyarrow as pa
 from app.kernel.format.schema.types.binary import BINARY
 from app.kernel.format.schema.types.decimals import DECIMAL_PRECISION_MAX, Decimal
 from app.kernel.format.schema.types.flat import FlatType
+from app.kernel.format.schema.types.foreign import Form, foreign_kind
+from app.kernel.format.schema.types.grammar import parse_type
 from app.kernel.format.schema.types.names import PLAIN_TYPES
 from app.kernel.format.schema.types.real import DOUBLE
 from app.kernel.format.schema.types.strings import STRING
+from app.kernel.format.schema.types.syntax_error import TypeSyntaxError
 from app.kernel.format.schema.types.timestamps import TICKS, Timestamp
 from app.kernel.format.schema.types.uuids import UUID
 
@@ -23,7 +27,7 @@ _STORED: Final[dict[pa.DataType, FlatType]] = {
     pa.float16(): DOUBLE,
     pa.uuid(): UUID,
 }
-_INPUT: Final = {form: each for each in PLAIN_TYPES for form in each.arrow_forms}
+_FIRST_WORD: Final = re.compile(r"\w+")
 
 
 @lru_cache(maxsize=1_024)
@@ -36,16 +40,36 @@ def stored_type(kind: pa.DataType) -> FlatType | None:
     return _STORED.get(kind)
 
 
-def inferred_type(kind: pa.DataType) -> FlatType | None:
-    """The type of a new column whose values arrive in a flat Arrow type; None if it is not supported."""
-    if pa.types.is_decimal(kind):
-        return Decimal(kind.precision, kind.scale) if _is_decimal(kind) else None
+class NoType(ValueError):
+    """Values that no column holds. The message has the reason."""
+
+
+def inferred_type(kind: pa.DataType) -> FlatType:
+    """The type of a new column whose values arrive in a flat Arrow type. Raises NoType."""
+    found = foreign_kind(Form.ARROW, _name(kind))
+    if found is None:
+        raise NoType(
+            f"is of Arrow type {kind}, which no column has; cast it to a type that a column has, such as string"
+        )
+    if found.type is None:
+        raise NoType(f"is of Arrow type {kind}: {found.refused}")
+    text = f"decimal({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else found.type
+    try:
+        flat = parse_type(text)
+    except TypeSyntaxError as error:
+        raise NoType(f"is of Arrow type {kind}: {error}") from None
+    assert isinstance(flat, FlatType)
+    return flat
+
+
+def _name(kind: pa.DataType) -> str:
+    """The name of the Arrow type in the table of types."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return str(kind.extension_name)
     if pa.types.is_timestamp(kind):
-        unit = "us" if kind.unit == "us" else "ms"
-        return Timestamp(unit, kind.tz is not None) if kind.unit != "ns" else None
-    if pa.types.is_fixed_size_binary(kind):
-        return BINARY
-    return _INPUT.get(kind)
+        return f"timestamp[{kind.unit}]" if kind.tz is None else f"timestamp[{kind.unit}, tz]"
+    match = _FIRST_WORD.match(str(kind))
+    return match[0] if match else str(kind)
 
 
 def annotated(schema: pa.Schema) -> pa.Schema:

@@ -10,13 +10,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Raw
 
-from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, Steps, quoted_text, require
-from app.kernel.format.schema.types.real import NUMBER_TEXT
+from app.kernel.format.schema.types.flat import (
+    Converted,
+    FlatType,
+    JsonForm,
+    RefusedText,
+    Steps,
+    quoted_text,
+    require,
+)
+from app.kernel.format.schema.types.real import ARROW_INTEGERS, NUMBER_TEXT
 from app.kernel.format.schema.types.syntax_error import TypeSyntaxError
 
 DECIMAL_PRECISION_MAX: Final = 38
 # Longer texts are not numbers that fit, and arithmetic on them is work that a hostile body must not cause.
 _CHARACTERS_MAX: Final = 1_000
+_INTEGER_DIGITS: Final = 20
 _EXPONENT_MAX: Final = 100_000
 # Wide enough to preserve every accepted text.
 _WIDE: Final = decimal.Context(prec=2 * _CHARACTERS_MAX, Emin=-9_999_999, Emax=9_999_999)
@@ -50,6 +59,27 @@ class Decimal(FlatType):
     def accepts(self, source: pa.DataType) -> bool:
         fewer_decimals = pa.types.is_decimal(source) and 0 <= source.scale <= self.scale
         return fewer_decimals and bool(source.precision - source.scale <= self.precision - self.scale)
+
+    def converts(self, source: pa.DataType) -> bool:
+        return bool(pa.types.is_decimal(source)) or source in ARROW_INTEGERS
+
+    def converted(self, array: pa.Array) -> Converted:
+        if array.type in ARROW_INTEGERS:
+            array = pc.cast(array, pa.decimal128(_INTEGER_DIGITS, 0))
+        try:
+            return pc.cast(array, self.arrow), {}
+        except pa.ArrowInvalid:
+            # Some value does not fit, or has zeros behind the point that Arrow cannot take away.
+            pass
+        values: list[decimal.Decimal | None] = []
+        refusals: dict[int, RefusedText] = {}
+        for place, value in enumerate(array.to_pylist()):
+            try:
+                values.append(None if value is None else self.read(str(value)))
+            except RefusedText as error:
+                values.append(None)
+                refusals[place] = RefusedText(str(error), got=f"{value:f}")
+        return pa.array(values, self.arrow), refusals
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         require(pc.match_substring_regex(texts, self._fitting_text()))

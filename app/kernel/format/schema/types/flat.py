@@ -32,6 +32,9 @@ class RefusedText(ValueError):
         self.got = got
 
 
+Converted = tuple[pa.Array, dict[int, RefusedText]]
+
+
 class JsonForm(Enum):
     """How JSON has the values of a type."""
 
@@ -83,12 +86,23 @@ class FlatType(ABC):
 
     @property
     def arrow_forms(self) -> tuple[pa.DataType, ...]:
-        """The Arrow types of input from which a new column of this type is inferred."""
+        """Arrow types whose every value is of this type."""
         return (self.arrow,)
 
     def accepts(self, source: pa.DataType) -> bool:
         """Whether every value of the Arrow type is a value of this type."""
         return source in self.arrow_forms
+
+    def converts(self, source: pa.DataType) -> bool:
+        """Whether values of the Arrow type are converted, as far as each is exactly a value of this type."""
+        return self.accepts(source)
+
+    def converted(self, array: pa.Array) -> Converted:
+        """The values of an array that `converts`, and the refusals of those that are not of this type, by their places.
+
+        A refused value is null.
+        """
+        return self.from_arrow(array), {}
 
     reads_strings: ClassVar[bool] = False
     """Whether Arrow columns of strings are read as texts of the type: common where readers have no such type."""
@@ -123,6 +137,14 @@ class FlatType(ABC):
     def texts(self, array: pa.Array) -> pa.Array:
         """The texts of the values, which must be in range: `string` or `large_string`, null for null."""
         return pc.cast(array, pa.large_string())
+
+    def refusal(self, text: str) -> RefusedText:
+        """Why a text denotes no value of the type: the same for a value in JSON as for one in columnar input."""
+        try:
+            value = self.read(text)
+        except RefusedText as error:
+            return RefusedText(str(error), got=error.got or text)
+        raise AssertionError(f"{text} is {value}, of {self}")
 
     # JSON
 
@@ -301,3 +323,13 @@ def texts_within(flat: FlatType, array: pa.Array, low: int, high: int, unit: str
         f"{tick} {unit} since 1970-01-01" if beyond else text
         for text, beyond, tick in zip(plain, far.to_pylist(), ticks(array).to_pylist(), strict=True)
     ]
+
+
+def refused_where(
+    array: pa.Array, misfits: pa.BooleanArray, refusal: Callable[[Any], RefusedText]
+) -> tuple[pa.Array, dict[int, RefusedText]]:
+    """The array with null instead of the misfits, and their refusals by place."""
+    places = pc.indices_nonzero(pc.fill_null(misfits, False)).to_pylist()
+    values = array.take(pa.array(places, pa.int64())).to_pylist()
+    refusals = {place: refusal(value) for place, value in zip(places, values, strict=True)}
+    return pc.if_else(misfits, pa.scalar(None, array.type), array), refusals

@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 from msgspec import Meta
 
 from app.kernel.format.schema.types.flat import (
+    Converted,
     FlatType,
     JsonForm,
     OrderNumbers,
     RefusedText,
     Steps,
+    refused_where,
     require,
 )
-from app.kernel.format.schema.types.real import DOUBLE, FLOAT
+from app.kernel.format.schema.types.real import ARROW_INTEGERS, DOUBLE, FLOAT, beyond
 
 INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]*")
 # Every 64-bit integer has at most twenty characters; Python takes long to parse a million digits.
@@ -34,12 +36,6 @@ _SYNONYMS: Final = {
     "int64": ("long", "bigint"),
 }
 _HIVE: Final = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
-_ARROW_NUMBERS: Final[dict[pa.DataType, tuple[int, int]]] = {
-    **{
-        pa.type_for_alias(f"int{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
-    },
-    **{pa.type_for_alias(f"uint{bits}"): (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +68,25 @@ class Integer(FlatType):
         return pa.type_for_alias(str(self))
 
     def accepts(self, source: pa.DataType) -> bool:
-        if source not in _ARROW_NUMBERS:
+        if source not in ARROW_INTEGERS:
             return False
-        low, high = _ARROW_NUMBERS[source]
+        low, high = ARROW_INTEGERS[source]
         return self.holds_integers(low, high)
+
+    def converts(self, source: pa.DataType) -> bool:
+        return source in ARROW_INTEGERS
+
+    def converted(self, array: pa.Array) -> Converted:
+        try:
+            return pc.cast(array, self.arrow), {}
+        except pa.ArrowInvalid:
+            low, high = ARROW_INTEGERS[array.type]
+            kept, refusals = refused_where(
+                array,
+                beyond(array, max(low, self.low), min(high, self.high)),
+                lambda value: self.refusal(str(value)),
+            )
+            return pc.cast(kept, self.arrow), refusals
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         values = pc.cast(texts, self.arrow)

@@ -27,7 +27,8 @@ class Map:
     def __post_init__(self) -> None:
         if not may_be_key(self.key):
             raise TypeSyntaxError(
-                f"a map key must be a string, integer, boolean, date or timestamp, not {self.key}"
+                "a map key must be a boolean, integer, decimal, string, binary, uuid, date or timestamp, "
+                f"not {self.key}"
             )
 
     def __str__(self) -> str:

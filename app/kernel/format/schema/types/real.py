@@ -12,11 +12,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Raw
 
-from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, require
+from app.kernel.format.schema.types.flat import (
+    Converted,
+    FlatType,
+    JsonForm,
+    RefusedText,
+    refused_where,
+    require,
+)
 
 NUMBER_TEXT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NOT_FINITE: Final = "which is not a finite number"
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _EXACT_BITS: Final = {32: 24, 64: 53}
+ARROW_INTEGERS: Final[dict[pa.DataType, tuple[int, int]]] = {
+    **{
+        pa.type_for_alias(f"int{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
+    },
+    **{pa.type_for_alias(f"uint{bits}"): (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +59,28 @@ class Real(FlatType):
     def accepts(self, source: pa.DataType) -> bool:
         return bool(pa.types.is_floating(source)) and source.bit_width <= self.bits
 
+    def converts(self, source: pa.DataType) -> bool:
+        return self.accepts(source) or source in ARROW_INTEGERS
+
+    def converted(self, array: pa.Array) -> Converted:
+        if self.accepts(array.type):
+            return self.from_arrow(array), {}
+        low, high = ARROW_INTEGERS[array.type]
+        exact = 1 << _EXACT_BITS[self.bits]
+        misfits = beyond(array, max(low, -exact), min(high, exact))
+        if not pc.any(misfits, min_count=0).as_py():
+            return pc.cast(array, self.arrow), {}
+        kept, refusals = refused_where(array, misfits, self._not_exact)
+        return pc.cast(kept, self.arrow), refusals
+
+    def _not_exact(self, value: int) -> RefusedText:
+        return RefusedText(
+            f"which is beyond ±2^{_EXACT_BITS[self.bits]}, where not every whole number is a {self}",
+            str(value),
+        )
+
     def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        return pc.invert(pc.is_finite(array)), "got NaN or an infinity, which JSON cannot represent"
+        return pc.invert(pc.is_finite(array)), f"got NaN or an infinity, {NOT_FINITE}"
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         values = pc.cast(texts, self.arrow)
@@ -55,7 +89,7 @@ class Real(FlatType):
 
     def read(self, text: str) -> float:
         if not NUMBER_TEXT.fullmatch(text):
-            raise RefusedText("which is not a finite number")
+            raise RefusedText(NOT_FINITE)
         value = float(text)
         if self.bits == 32 and math.isfinite(value):
             # Arrow rounds the decimal text once, to 32 bits; a conversion through 64 bits could round twice.
@@ -101,6 +135,11 @@ class Real(FlatType):
     def holds_integers(self, low: int, high: int) -> bool:
         exact = 1 << _EXACT_BITS[self.bits]
         return -exact <= low and high <= exact
+
+
+def beyond(array: pa.Array, low: int, high: int) -> pa.BooleanArray:
+    """Which whole numbers are outside of the bounds, which are values of the type of the array."""
+    return pc.or_(pc.less(array, pa.scalar(low, array.type)), pc.greater(array, pa.scalar(high, array.type)))
 
 
 FLOAT: Final = Real(32)

@@ -9,8 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.kernel.format.schema.types.clock_texts import clock_texts, is_clock
 from app.kernel.format.schema.types.first_bytes import first_bytes
-from app.kernel.format.schema.types.flat import FlatType, OrderNumbers, RefusedText, quoted_text
+from app.kernel.format.schema.types.flat import Converted, FlatType, OrderNumbers, RefusedText, quoted_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,15 @@ class String(FlatType):
     @property
     def arrow_forms(self) -> tuple[pa.DataType, ...]:
         return (pa.string(), pa.large_string(), pa.string_view())
+
+    def accepts(self, source: pa.DataType) -> bool:
+        return source in self.arrow_forms or isinstance(source, pa.JsonType)
+
+    def converts(self, source: pa.DataType) -> bool:
+        return self.accepts(source) or is_clock(source)
+
+    def converted(self, array: pa.Array) -> Converted:
+        return clock_texts(array) if is_clock(array.type) else (self.from_arrow(array), {})
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         return texts

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from app.kernel.format.schema.types.dates import DATE_DAYS_MAX, DATE_DAYS_MIN
 from app.kernel.format.schema.types.flat import (
+    Converted,
     FlatType,
     OrderNumbers,
     RefusedText,
@@ -28,6 +29,10 @@ from app.kernel.format.schema.types.flat import (
 )
 
 TICKS: Final = {"ms": 1_000, "us": 1_000_000}
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_UNIT_NAMES: Final = {"ms": "milliseconds", "us": "microseconds"}
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+OUTSIDE_YEARS: Final = "which is outside the years 0001–9999 in UTC"
 _ACCEPTED_UNITS: Final = {"ms": {"s", "ms"}, "us": {"s", "ms", "us"}}
 _AVRO_UNITS: Final = {"ms": "millis", "us": "micros"}
 _ZONED: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"
@@ -58,8 +63,38 @@ class Timestamp(FlatType):
         same_kind = pa.types.is_timestamp(source) and (source.tz is not None) == self.zoned
         return same_kind and source.unit in _ACCEPTED_UNITS[self.unit]
 
+    def converts(self, source: pa.DataType) -> bool:
+        return bool(pa.types.is_timestamp(source)) and (source.tz is not None) == self.zoned
+
+    def converted(self, array: pa.Array) -> Converted:
+        unit = array.type.unit
+        values = array.view(pa.int64()).fill_null(0).to_numpy()
+        per_second = _PER_SECOND[unit]
+        low, high = DATE_DAYS_MIN * 86_400 * per_second, (DATE_DAYS_MAX + 1) * 86_400 * per_second - 1
+        misfits = (values < max(low, _INT64_MIN)) | (values > min(high, _INT64_MAX))
+        coarser = per_second // TICKS[self.unit]
+        if coarser > 1:
+            misfits |= values % coarser != 0
+            numbers = values // coarser
+        else:
+            numbers = np.where(misfits, 0, values) * (TICKS[self.unit] // per_second)
+        refusals = {
+            place: self._refusal(int(values[place]), unit)
+            for place in np.flatnonzero(misfits).tolist()
+            if array[place].is_valid
+        }
+        absent = misfits | array.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(numbers, pa.int64(), mask=absent).cast(self.arrow), refusals
+
+    def _refusal(self, tick: int, unit: str) -> RefusedText:
+        days, _ = divmod(tick, 86_400 * _PER_SECOND[unit])
+        if not DATE_DAYS_MIN <= days <= DATE_DAYS_MAX:
+            return RefusedText(OUTSIDE_YEARS, got=f"{tick} {unit} since 1970-01-01")
+        text = str(pc.cast(pa.scalar(tick, pa.timestamp(unit)), pa.string()).as_py()).replace(" ", "T")
+        return self.refusal(f"{text}Z" if self.zoned else text)
+
     def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        return outside(array, *timestamp_bounds(self.unit)), "got a time outside the years 0001–9999"
+        return outside(array, *timestamp_bounds(self.unit)), f"got a time, {OUTSIDE_YEARS}"
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         require(pc.match_substring_regex(texts, _ZONED if self.zoned else _LOCAL))
@@ -90,7 +125,9 @@ class Timestamp(FlatType):
         digits = 3 if self.unit == "ms" else 6
         fraction = fraction or ""
         if fraction[digits:].strip("0"):
-            raise RefusedText(f"which has more than {digits} fractional digits")
+            raise RefusedText(
+                f"which has more than {digits} fractional digits; round it to {_UNIT_NAMES[self.unit]}"
+            )
         try:
             moment = dt.datetime(*(int(part) for part in clock), tzinfo=dt.UTC)  # type: ignore[misc, arg-type]
             offset = _offset(zone or "Z")
@@ -100,7 +137,7 @@ class Timestamp(FlatType):
         ticks = seconds * TICKS[self.unit] + int(fraction[:digits].ljust(digits, "0"))
         low, high = timestamp_bounds(self.unit)
         if not low <= ticks <= high:
-            raise RefusedText("which is outside the years 0001–9999 in UTC")
+            raise RefusedText(OUTSIDE_YEARS)
         return ticks
 
     def texts(self, array: pa.Array) -> pa.Array:
