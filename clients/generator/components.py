@@ -91,7 +91,7 @@ class Components:
         """The component of a reference, with its name; of several forms of a value, the first, which is the default."""
         name = reference.removeprefix(f"{_REFERENCE}schemas/")
         schema = self.schemas[name]
-        if "anyOf" in schema:
+        if "anyOf" in schema and "$ref" in schema["anyOf"][0]:
             return self.schema(schema["anyOf"][0]["$ref"])
         return name, schema
 
@@ -128,3 +128,9 @@ class Components:
 def is_mapping(schema: Schema) -> bool:
     """Whether an object may have any members."""
     return schema.get("type") == "object" and bool(schema.get("additionalProperties"))
+
+
+def union_of(schema: Schema) -> list[Schema]:
+    """The members of a union; none for another schema."""
+    members: list[Schema] = schema.get("oneOf") or schema.get("anyOf") or []
+    return members

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keyword import iskeyword
 from typing import Any, Final
 
-from clients.generator.components import Components, Schema, is_mapping
+from clients.generator.components import Components, Schema, is_mapping, union_of
 
 _LINE_MAX: Final = 120
 _SCALARS: Final = {"boolean": "bool", "integer": "int", "number": "float", "string": "str"}
@@ -32,12 +32,12 @@ class Structs:
                 return None
             value = f"Literal[{', '.join(repr(each) for each in schema['enum'])}]"
         else:
-            value = " | ".join(self._type(each, strict=True) for each in schema["oneOf"])
+            value = " | ".join(self._type(each, strict=True) for each in union_of(schema))
         return "\n".join([f"{name} = {value}", *_docstring(schema.get("description", ""), "")])
 
     def is_union(self, name: str) -> bool:
         """Whether the component is a union, whose members have to be defined before it."""
-        return "oneOf" in self._components.schemas[name]
+        return bool(union_of(self._components.schemas[name]))
 
     def _struct(self, name: str, schema: Schema) -> Iterator[str]:
         properties: dict[str, Schema] = schema["properties"]

@@ -8,7 +8,7 @@ import pytest
 
 from headwater_client import (
     ChangePage,
-    Consumer,
+    FeedConsumer,
     Headwater,
     MaxLag,
     NewDataset,
@@ -175,7 +175,7 @@ def test_lost_response_of_a_commit_is_no_conflict(service, api_key, headwater, f
     with Headwater(service.url, api_key, transport=transport) as unlucky:
         assert offsets(unlucky.consume(feed, "c", limit=2, follow=False)) == [0, 1, 2, 3, 4]
     assert transport.lost == 3
-    consumer: Consumer = headwater.get_consumer(feed, "c")
+    consumer: FeedConsumer = headwater.get_consumer(feed, "c")
     assert (consumer.offset, consumer.revision) == (5, 4)
 
 

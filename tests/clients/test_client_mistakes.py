@@ -22,9 +22,9 @@ def test_missing_variables_are_named(client: type[Headwater | AsyncHeadwater]) -
 
 def test_change_of_a_consumer_needs_its_revision() -> None:
     with Headwater.from_environment(SET) as headwater:
-        with pytest.raises(TypeError, match=r"expected a Consumer, whose revision .* got str"):
+        with pytest.raises(TypeError, match=r"expected a FeedConsumer, whose revision .* got str"):
             headwater.commit("orders", "billing", 1)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="expected a Consumer"):
+        with pytest.raises(TypeError, match="expected a FeedConsumer"):
             headwater.bound_consumer("orders", "billing", None)  # type: ignore[arg-type]
 
 

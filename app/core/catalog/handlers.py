@@ -12,10 +12,10 @@ from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.schemas import (
     DatasetPage,
     DatasetResponse,
+    DatasetSchemaResponse,
     ListDatasetsOptions,
     ListSchemasOptions,
     SchemaPage,
-    SchemaResponse,
     dataset_path,
     dataset_response,
     schema_response,
@@ -150,7 +150,7 @@ async def get_dataset_schema(
             description="The id of a schema that the dataset had; the latest by default.",
         ),
     ] = None,
-) -> SchemaResponse:
+) -> DatasetSchemaResponse:
     """Returns a schema, with the ids that fields keep when they are renamed."""
     return schema_response(await threads.run(datasets.schema, path_dataset, schema_id))
 

@@ -174,7 +174,7 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
-class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetSchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A schema with the permanent ids of its fields."""
 
     id: Annotated[int, msgspec.Meta(examples=[1])]
@@ -188,7 +188,7 @@ class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
     """Schemas of a dataset, the latest first."""
 
-    items: list[SchemaResponse]
+    items: list[DatasetSchemaResponse]
     """The schemas of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -261,10 +261,10 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
     )
 
 
-def schema_response(version: SchemaVersion) -> SchemaResponse:
+def schema_response(version: SchemaVersion) -> DatasetSchemaResponse:
     """The JSON form of a schema."""
     schema = version.schema
-    return SchemaResponse(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
+    return DatasetSchemaResponse(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
 
 
 def upload_response(upload: Upload) -> UploadResponse:

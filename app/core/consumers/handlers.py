@@ -12,8 +12,8 @@ from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.consumers.schemas import (
     ConsumerPage,
-    ConsumerResponse,
     CreateLease,
+    FeedConsumerResponse,
     LeaseResponse,
     ListConsumersOptions,
     PutConsumer,
@@ -37,13 +37,13 @@ _TAGS: Final = ["consumers"]
 ConsumerName: TypeAlias = Annotated[str, PathParameter(description="The name of a consumer.")]
 
 
-class ConsumerReply(ApiResponse[ConsumerResponse]):
+class ConsumerReply(ApiResponse[FeedConsumerResponse]):
     """The consumer that was created (201) or changed (200)."""
 
     answers: ClassVar[Mapping[int, Answer]] = {
         status: Answer(
             description=text,
-            content={JSON: ConsumerResponse},
+            content={JSON: FeedConsumerResponse},
             headers={"ETag": "The revision of the resource, quoted."},
         )
         for status, text in {200: "The consumer was changed.", 201: "The consumer was created."}.items()
@@ -115,7 +115,7 @@ async def get_consumer(
     path_dataset: Provided[Dataset],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
-) -> Tagged[ConsumerResponse]:
+) -> Tagged[FeedConsumerResponse]:
     """Returns the position of a consumer and its lag."""
     status = await threads.run(consumers.get, path_dataset, name)
     return Tagged(consumer_response(status, _identity(path_dataset)), revision=status.consumer.revision)

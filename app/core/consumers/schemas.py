@@ -101,7 +101,7 @@ class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": 
     """The feed from its position on."""
 
 
-class ConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
+class FeedConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer: a position in the feed of a dataset. The changes before it are processed."""
 
     name: Annotated[str, msgspec.Meta(examples=["warehouse"])]
@@ -137,7 +137,7 @@ class ConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerPage(msgspec.Struct, frozen=True, kw_only=True):
     """Consumers by name."""
 
-    items: list[ConsumerResponse]
+    items: list[FeedConsumerResponse]
     """The consumers of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -170,12 +170,12 @@ def consumer_change(data: PutConsumer) -> ConsumerChange:
     )
 
 
-def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> ConsumerResponse:
+def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> FeedConsumerResponse:
     """The JSON of a consumer."""
     consumer, bounds = status.consumer, status.bounds
     path = f"/datasets/{dataset.id}"
     name = quote(consumer.name, safe="")
-    return ConsumerResponse(
+    return FeedConsumerResponse(
         name=consumer.name,
         dataset=dataset,
         kind=consumer.kind,

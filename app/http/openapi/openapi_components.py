@@ -110,7 +110,9 @@ class Components:
             return {"$ref": f"{_REFERENCE}{name}"}
         siblings = {key: schema[key] for key in ("description", "default") if key in schema}
         union = {key: value for key, value in schema.items() if key not in siblings}
-        self.schemas[name] = {("oneOf" if key == "anyOf" else key): value for key, value in union.items()}
+        # Parsers that convert numbers to strings find two members of a `oneOf` for a number, and refuse it.
+        kind = "oneOf" if "discriminator" in union else "anyOf"
+        self.schemas[name] = {kind if key == "anyOf" else key: value for key, value in union.items()}
         return {"$ref": f"{_REFERENCE}{name}", **{k: v for k, v in siblings.items() if k == "description"}}
 
 

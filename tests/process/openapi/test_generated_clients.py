@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.maven import MavenFailed, install
 from tests.support.shares import share
 
 HERE = Path(__file__).parent
@@ -92,15 +93,13 @@ def test_generated_python_client_follows_the_api(service, tmp_path):
     assert json.loads(printed) == SEEN
 
 
-@share(3)
-@pytest.mark.skipif(
-    shutil.which("java") is None, reason="Java, which runs OpenAPI Generator, is not installed"
-)
-def test_python_client_of_another_generator_follows_the_api(service, tmp_path):
+@pytest.fixture(scope="module")
+def openapi_generator(tmp_path_factory):
+    """The command of OpenAPI Generator, which is a Java program in a Python package."""
+    folder = tmp_path_factory.mktemp("openapi_generator")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
     installed = subprocess.run(
-        [*pip, "--target", "generator", "-r", HERE / "openapi_generator" / "requirements.txt"],
-        cwd=tmp_path,
+        [*pip, "--target", folder, "-r", HERE / "openapi_generator" / "requirements.txt"],
         capture_output=True,
         text=True,
         timeout=240,
@@ -109,10 +108,17 @@ def test_python_client_of_another_generator_follows_the_api(service, tmp_path):
     if installed.returncode != 0 and any(sign in installed.stderr for sign in PIP_OUT_OF_REACH):
         pytest.skip("the Python package index cannot be reached")
     assert installed.returncode == 0, installed.stderr
-    (archive,) = (tmp_path / "generator").rglob("openapi-generator.jar")
+    (archive,) = folder.rglob("openapi-generator.jar")
     only = "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false"
-    generator = ["java", "-jar", archive, "generate", "-g", "python", "--global-property", only]
-    run([*generator, "-i", DOCUMENT, "-o", "client", "--package-name", "headwater_api"], tmp_path)
+    return ["java", "-jar", archive, "generate", "-i", DOCUMENT, "--global-property", only]
+
+
+@share(3)
+@pytest.mark.skipif(
+    shutil.which("java") is None, reason="Java, which runs OpenAPI Generator, is not installed"
+)
+def test_python_client_of_another_generator_follows_the_api(service, openapi_generator, tmp_path):
+    run([*openapi_generator, "-g", "python", "-o", "client", "--package-name", "headwater_api"], tmp_path)
     with service.working():
         printed = run(
             [sys.executable, HERE / "openapi_generator" / "follow.py"],
@@ -120,6 +126,43 @@ def test_python_client_of_another_generator_follows_the_api(service, tmp_path):
             HEADWATER_URL=service.url,
             HEADWATER_API_KEY=service.new_key("another python client"),
             PYTHONPATH=str(tmp_path / "client"),
+        )
+    assert json.loads(printed) == FOLLOWED
+
+
+@share(4)
+@pytest.mark.skipif(
+    shutil.which("javac") is None or shutil.which("mvn") is None,
+    reason="a JDK and Maven, which compile the Java client and download what it needs, are not installed",
+)
+def test_generated_java_client_follows_the_api(service, openapi_generator, tmp_path):
+    try:
+        install(HERE / "java" / "pom.xml", tmp_path / "jars", "what the Java client needs")
+    except MavenFailed as reason:
+        pytest.skip(str(reason))
+    options = ["--library", "native", "--additional-properties", "useSingleRequestParameter=true"]
+    names = [
+        "--invoker-package",
+        "headwater",
+        "--api-package",
+        "headwater.api",
+        "--model-package",
+        "headwater.model",
+    ]
+    # Each object of Java has a method `wait`.
+    renamed = ["--parameter-name-mappings", "wait=waitSeconds"]
+    run([*openapi_generator, "-g", "java", "-o", "client", *options, *names, *renamed], tmp_path)
+    sources = [
+        HERE / "java" / "Follow.java",
+        *(tmp_path / "client" / "src" / "main" / "java").rglob("*.java"),
+    ]
+    run(["javac", "-nowarn", "-proc:none", "-d", "classes", "-cp", "jars/*", *sources], tmp_path)
+    with service.working():
+        printed = run(
+            ["java", "-cp", "classes:jars/*", "Follow"],
+            tmp_path,
+            HEADWATER_URL=service.url,
+            HEADWATER_API_KEY=service.new_key("java client"),
         )
     assert json.loads(printed) == FOLLOWED
 

@@ -15,10 +15,10 @@ import msgspec
 from headwater_client.calls.reading.reads import ReadCalls
 from headwater_client.models import (
     ChangesPage,
-    Consumer,
     ConsumerPage,
     CreateLease,
     Dataset,
+    FeedConsumer,
     Lease,
     MaxLag,
 )
@@ -40,7 +40,7 @@ class ConsumerCalls(ReadCalls):
         since_version: int | None = None,
         since_time: datetime | None = None,
         max_lag: MaxLag | None = None,
-    ) -> Consumer:
+    ) -> FeedConsumer:
         """Creates a consumer. Raises Problem `precondition-failed` if there is already one of this name.
 
         It starts at `offset`, by default `earliest`, or at the first change of `since_version` or `since_time` or
@@ -49,25 +49,25 @@ class ConsumerCalls(ReadCalls):
         position = _position(offset, since_version, since_time) or {"offset": "earliest"}
         return await self._put(dataset, name, {**position, "max_lag": max_lag}, {"If-None-Match": "*"})
 
-    async def get_consumer(self, dataset: Dataset | str, name: str) -> Consumer:
+    async def get_consumer(self, dataset: Dataset | str, name: str) -> FeedConsumer:
         """The current state of a consumer."""
-        return decoded(Consumer, await self._get(_path(dataset, name)))
+        return decoded(FeedConsumer, await self._get(_path(dataset, name)))
 
-    def consumers(self, dataset: Dataset | str) -> AsyncGenerator[Consumer, None]:
+    def consumers(self, dataset: Dataset | str) -> AsyncGenerator[FeedConsumer, None]:
         """All consumers of the feed by name, including those of webhooks, exports and views."""
         return self._items(f"{dataset_path(dataset)}/consumers", ConsumerPage)
 
     async def commit(
         self,
         dataset: Dataset | str,
-        consumer: Consumer,
+        consumer: FeedConsumer,
         offset: FeedSince | None = None,
         *,
         since_version: int | None = None,
         since_time: datetime | None = None,
         lease: Lease | None = None,
         reset: bool = False,
-    ) -> Consumer:
+    ) -> FeedConsumer:
         """Commits all changes before `offset`, which is a page's `next_since`. Returns the consumer.
 
         Instead of `offset`, the position can be the first change of `since_version` or `since_time` or later.
@@ -80,15 +80,15 @@ class ConsumerCalls(ReadCalls):
         return await self._put(dataset, consumer.name, change, {"If-Match": tag})
 
     async def bound_consumer(
-        self, dataset: Dataset | str, consumer: Consumer, max_lag: MaxLag | None
-    ) -> Consumer:
+        self, dataset: Dataset | str, consumer: FeedConsumer, max_lag: MaxLag | None
+    ) -> FeedConsumer:
         """Changes the limit of the consumer's lag; None is no limit. Raises as `commit` does."""
         tag = _tag(consumer)
         return await self._put(dataset, consumer.name, {"max_lag": max_lag}, {"If-Match": tag})
 
-    async def delete_consumer(self, dataset: Dataset | str, consumer: Consumer | str) -> None:
+    async def delete_consumer(self, dataset: Dataset | str, consumer: FeedConsumer | str) -> None:
         """Deletes a consumer, which then protects no changes from expiry."""
-        name = consumer.name if isinstance(consumer, Consumer) else consumer
+        name = consumer.name if isinstance(consumer, FeedConsumer) else consumer
         await self._send("DELETE", _path(dataset, name))
 
     async def lease_consumer(
@@ -168,7 +168,7 @@ class ConsumerCalls(ReadCalls):
 
     async def _get_or_create(
         self, dataset: Dataset | str, name: str, position: Mapping[str, Any]
-    ) -> Consumer:
+    ) -> FeedConsumer:
         try:
             return await self.create_consumer(dataset, name, **position)
         except Problem as problem:
@@ -178,7 +178,7 @@ class ConsumerCalls(ReadCalls):
 
     async def _put(
         self, dataset: Dataset | str, name: str, change: dict[str, Any], headers: dict[str, str]
-    ) -> Consumer:
+    ) -> FeedConsumer:
         answer = await self._send(
             "PUT",
             _path(dataset, name),
@@ -187,7 +187,7 @@ class ConsumerCalls(ReadCalls):
             # The condition prevents that it is committed twice.
             repeatable=True,
         )
-        return decoded(Consumer, answer)
+        return decoded(FeedConsumer, answer)
 
 
 class _Turn:
@@ -197,7 +197,7 @@ class _Turn:
         self,
         calls: ConsumerCalls,
         dataset: Dataset | str,
-        consumer: Consumer,
+        consumer: FeedConsumer,
         member: str | None,
         lease_seconds: int,
     ) -> None:
@@ -214,7 +214,7 @@ class _Turn:
         cls,
         calls: ConsumerCalls,
         dataset: Dataset | str,
-        consumer: Consumer,
+        consumer: FeedConsumer,
         member: str | None,
         lease_seconds: int,
     ) -> _Turn:
@@ -251,7 +251,7 @@ class _Turn:
         )
         self._extend_at = time.monotonic() + self._lease_seconds / 3
 
-    async def _commit(self, offset: FeedSince) -> Consumer:
+    async def _commit(self, offset: FeedSince) -> FeedConsumer:
         try:
             return await self._calls.commit(self._dataset, self._consumer, offset, lease=self._lease)
         except Problem as problem:
@@ -267,11 +267,11 @@ class _Turn:
         return await self._calls.commit(self._dataset, found, offset, lease=self._lease)
 
 
-def _tag(consumer: Consumer) -> str:
+def _tag(consumer: FeedConsumer) -> str:
     """The ETag of the state that a change is made for. Raises TypeError."""
-    if not isinstance(consumer, Consumer):
+    if not isinstance(consumer, FeedConsumer):
         raise TypeError(
-            f"expected a Consumer, whose revision the change is made for, got {type(consumer).__name__}: "
+            f"expected a FeedConsumer, whose revision the change is made for, got {type(consumer).__name__}: "
             "pass what get_consumer, create_consumer or commit returned"
         )
     return f'"{consumer.revision}"'

@@ -10,8 +10,8 @@ from headwater_client.models import (
     CreateVocabulary,
     Dataset,
     DatasetPage,
+    DatasetSchema,
     FileCompression,
-    Schema,
     SchemaChange,
     SchemaPage,
 )
@@ -108,11 +108,11 @@ class DatasetCalls(Connection):
             version = found.version
         return decoded(Dataset, await self._change(dataset_path(dataset), change, f'"{version}"'))
 
-    async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
+    async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> DatasetSchema:
         """The current schema of a dataset, or an earlier one."""
         answer = await self._get(f"{dataset_path(dataset)}/schema", given({"id": schema_id}))
-        return decoded(Schema, answer)
+        return decoded(DatasetSchema, answer)
 
-    def schemas(self, dataset: Dataset | str) -> AsyncGenerator[Schema, None]:
+    def schemas(self, dataset: Dataset | str) -> AsyncGenerator[DatasetSchema, None]:
         """All schemas of the dataset, the latest first."""
         return self._items(f"{dataset_path(dataset)}/schemas", SchemaPage)

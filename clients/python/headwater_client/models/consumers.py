@@ -9,7 +9,47 @@ import msgspec
 from headwater_client.models.changes import NextPosition
 
 
-class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a consumer's resources."""
+
+    self_: str
+    """The consumer."""
+    dataset: str
+    """Its dataset."""
+    changes: str
+    """The feed from its position on."""
+
+
+class ConsumerPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Consumers by name."""
+
+    items: tuple[FeedConsumer, ...]
+    """The consumers of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class CreateLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A member that leases a consumer."""
+
+    member: str
+    """The name of the member."""
+    seconds: int
+    """How long the lease lasts."""
+    token: str | None = None
+    """The token of the lease to extend."""
+
+
+class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset by its id and its present name."""
+
+    id: str
+    """The id, which the dataset keeps when it is renamed."""
+    name: str
+    """The name."""
+
+
+class FeedConsumer(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer: a position in the feed of a dataset. The changes before it are processed."""
 
     name: str
@@ -40,46 +80,6 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """When its position last changed."""
     links: ConsumerLinks
     """The paths of its resources."""
-
-
-class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """The paths of a consumer's resources."""
-
-    self_: str
-    """The consumer."""
-    dataset: str
-    """Its dataset."""
-    changes: str
-    """The feed from its position on."""
-
-
-class ConsumerPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Consumers by name."""
-
-    items: tuple[Consumer, ...]
-    """The consumers of this page."""
-    next_page_token: str | None
-    """The token of the next page; null on the last one."""
-
-
-class CreateLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member that leases a consumer."""
-
-    member: str
-    """The name of the member."""
-    seconds: int
-    """How long the lease lasts."""
-    token: str | None = None
-    """The token of the lease to extend."""
-
-
-class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset by its id and its present name."""
-
-    id: str
-    """The id, which the dataset keeps when it is renamed."""
-    name: str
-    """The name."""
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):

@@ -366,6 +366,17 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
+class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema with the permanent ids of its fields."""
+
+    id: int
+    """Its id: the schemas of a dataset are counted from 1."""
+    fields: tuple[Field, ...]
+    """The columns, in order."""
+    created_at: datetime
+    """When it became the schema of the dataset."""
+
+
 class Deletes(msgspec.Struct, frozen=True, kw_only=True):
     """What the deletes of a dataset leave: tombstones, with which rows that come later are compared."""
 
@@ -474,21 +485,10 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """The number of latest changes that are kept; null for no limit of number."""
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema with the permanent ids of its fields."""
-
-    id: int
-    """Its id: the schemas of a dataset are counted from 1."""
-    fields: tuple[Field, ...]
-    """The columns, in order."""
-    created_at: datetime
-    """When it became the schema of the dataset."""
-
-
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
     """Schemas of a dataset, the latest first."""
 
-    items: tuple[Schema, ...]
+    items: tuple[DatasetSchema, ...]
     """The schemas of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
