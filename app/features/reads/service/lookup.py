@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from typing import Final
 
@@ -142,9 +143,10 @@ class RowLookup:
     def tombstone(
         self, dataset: Dataset, keys: pa.Table, version: int, access: RowAccess
     ) -> KeyTombstone | None:
-        """The tombstone of a key without a row, at a version that was found; None if there is none.
+        """The tombstone that keeps older rows of a key away, at a version that was found; None if there is none.
 
-        Also None for a reader that may not see all rows, or not the ordering value. Raises CorruptFile.
+        None if its time was over at the commit of the version, or, for the latest version, at the next commit. Also
+        None for a reader that may not see all rows, or not the ordering value. Raises CorruptFile.
         """
         definition = self._definition(dataset, version)
         ordering_field = member_root(definition.ordering_field, definition.schema.names())
@@ -156,10 +158,16 @@ class RowLookup:
                 found = self._tombstone(dataset, definition, keys, version)
         except VersionExpired:
             return None
-        if found is None or version < dataset.version:
-            return None if found is None else found.described()
-        now = self.timeline.next_commit_time(dataset.tenant_id, dataset.id)
-        return found.described() if found.until >= now else None
+        if found is None or not found.keeps_away(None) or found.until < self._time_of(dataset, version):
+            return None
+        return found.described()
+
+    def _time_of(self, dataset: Dataset, version: int) -> datetime:
+        if version < dataset.version:
+            times = self.timeline.commit_times(dataset.tenant_id, dataset.id, [version])
+            if version in times:
+                return times[version]
+        return self.timeline.next_commit_time(dataset.tenant_id, dataset.id)
 
     def _tombstone(
         self, dataset: Dataset, definition: DatasetDefinition, keys: pa.Table, version: int

@@ -7,9 +7,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import make_url
 
 from app.access.tenants.values import Grant, KeyScope
 from tests.support.http import problem, upsert
+from tests.support.postgres import TestServer
 from tests.support.service import Service
 
 FIELDS = [
@@ -101,6 +103,37 @@ def test_delete_with_the_option_leaves_no_tombstone(deleted: Callable[..., Delet
     assert "tombstone" not in problem(table.row(2), 404, "row-not-found")
     table.write(upsert({"id": 2, "at": FIRST, "note": "again"}))
     assert table.row(2).json()["row"]["note"] == "again"
+
+
+def test_delete_of_a_row_without_ordering_value_keeps_no_row_away(deleted: Callable[..., Deleted]) -> None:
+    table = deleted()
+    table.write(upsert({"id": 3, "at": None, "note": "a"}))
+    table.write(delete({"id": 3}))
+    missing = problem(table.row(3), 404, "row-not-found")
+    assert (missing["detail"], "tombstone" in missing) == ('no row has the key {"id":3} at version 4', False)
+    [key] = table.explained({"id": 3, "at": None})
+    assert (key["effect"], key["tombstone"]["ordering_value"]) == ("insert", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_earlier_version_is_judged_at_its_commit(
+    deleted: Callable[..., Deleted], postgres: TestServer, kind: str
+) -> None:
+    """The delete of version 2 lasts an hour, and version 3 is committed later."""
+    table = deleted(**KINDS[kind], deletes={"keep_seconds": 3600})
+    dataset_id = table.client.get(table.path).json()["id"]
+    database = str(make_url(table.service.settings.database_url).database)
+    with postgres.administration(database) as connection:
+        for what in ("commits SET committed_at = committed_at", "files SET written_at = written_at"):
+            connection.execute(f"UPDATE {what} - interval '2 hours' WHERE dataset_id = %s", [dataset_id])
+    for note in ("b", "c"):
+        table.write(upsert({"id": 2, "at": THIRD, "note": note}))
+    then = problem(table.row(1, version=2), 404, "row-not-found")
+    assert (then["version"], then["tombstone"]["version"]) == (2, 2)
+    for version in (3, 4):
+        assert "tombstone" not in problem(table.row(1, version=version), 404, "row-not-found")
+    [key] = table.explained({"id": 1, "at": FIRST})
+    assert (key["effect"], key["tombstone"]) == ("insert", None)
 
 
 @pytest.mark.parametrize("hidden", [{"where": "note <> 'b'"}, {"mask": ("at",)}], ids=["rows", "value"])
