@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.kernel.codecs.value_parser import Members, NonFinite, parse_json
+from app.kernel.codecs.not_json import value_that_is_no_json
 from app.kernel.format.errors import FieldError, InvalidRequest, MalformedBody
-from app.kernel.format.member_errors import escaped, field_error
+from app.kernel.format.member_errors import field_error
 
 _T = TypeVar("_T")
 
@@ -18,11 +18,11 @@ def decode_json(body: bytes, type_: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        fault = field_error(str(error), type_)
+        fault = field_error(str(error), type_, value=_untyped(body))
         raise InvalidRequest(f"{fault.pointer or '/'}: {fault.detail}", [fault]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if (number := _non_finite(body)) is not None:
-            raise InvalidRequest(f"{number.pointer}: {number.detail}", [number]) from None
+        if (unlike := value_that_is_no_json(body)) is not None:
+            raise InvalidRequest(f"{unlike.pointer or '/'}: {unlike.detail}", [unlike]) from None
         raise MalformedBody(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise MalformedBody("the JSON is nested too deeply") from None
@@ -36,21 +36,9 @@ def require_member(change: msgspec.Struct) -> None:
         raise InvalidRequest(f"the body changes nothing: {detail}", [FieldError(pointer="", detail=detail)])
 
 
-def _non_finite(body: bytes) -> FieldError | None:
-    """Where the first NaN or Infinity stands, if that is all that keeps the body from being JSON."""
+def _untyped(body: bytes) -> Any:
+    """The value of the body, whatever its type; None for a body that is no JSON behind a wrong member."""
     try:
-        pending: list[tuple[str, Any]] = [("", parse_json(body.decode()))]
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    while pending:
-        pointer, value = pending.pop()
-        match value:
-            case NonFinite() if pointer:
-                return FieldError(
-                    pointer=pointer, detail=f"{value} is no JSON number; send null or leave it out"
-                )
-            case Members():
-                pending += [(f"{pointer}/{escaped(name)}", each) for name, each in reversed(value)]
-            case list():
-                pending += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
-    return None

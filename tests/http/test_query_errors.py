@@ -8,6 +8,7 @@ import pytest
 from litestar.datastructures import MultiDict
 
 from app.core.changes.handlers.changes import ReadChangesOptions
+from app.features.writes.schemas import WriteQueryOptions
 from app.http.parameters.query_options import decode_options
 from app.kernel.format.errors import InvalidRequest
 from tests.support.http import problem
@@ -36,6 +37,23 @@ def test_expected_value_is_named_in_words(name: str, text: str, detail: str) -> 
     with pytest.raises(InvalidRequest) as caught:
         decode_options(MultiDict([(name, text)]), ReadChangesOptions)
     assert caught.value.facts["errors"] == [{"pointer": f"/{name}", "detail": detail}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "detail"),
+    [
+        ("tombstone", "no", "expected true or false"),
+        ("merge_schema", "", "expected true or false"),
+        ("expected_version", "x", "expected an integer"),
+        ("operation", "add", "Invalid enum value 'add'; expected one of bulk_insert, changelog, delete,"),
+    ],
+)
+def test_option_that_may_be_omitted_is_not_expected_to_be_null(name: str, text: str, detail: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode_options(MultiDict([(name, text)]), WriteQueryOptions)
+    [error] = [error for error in caught.value.facts["errors"] if error["pointer"] == f"/{name}"]
+    assert error["detail"].startswith(detail)
+    assert "null" not in error["detail"]
 
 
 @pytest.mark.parametrize(

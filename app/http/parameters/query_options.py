@@ -107,8 +107,9 @@ def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldEr
             msgspec.convert(values[field.encode_name], field.type, strict=False)
         except msgspec.ValidationError as error:
             fault = field_error(str(error), field.type, at=pointer)
-            # Every parameter is sent as text, so only what is expected is news.
-            detail = fault.detail.removesuffix(", got a string")
+            # Every parameter is sent as text, so only what is expected is news; null is one that is not sent.
+            detail = fault.detail.removesuffix(", got a string").replace(" or null", "")
+            detail = detail.replace("a boolean", "true or false")
             if detail == EXPECTED_TIME:
                 detail += _plus_hint(values[field.encode_name])
             errors.append(FieldError(pointer=fault.pointer, detail=detail))

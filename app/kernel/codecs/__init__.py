@@ -7,6 +7,7 @@ Decoding is strict and lossless: a value is converted exactly, or reported with 
     parts                           the memory for what a reader of Arrow and Parquet decodes at once
     compiled, value_parser          one schema to fast decoders; one value at a time, with a message for every fault
     faults, record_errors, records  what is wrong with rows; reject the input or quarantine; redriven records
+    not_json                        the value because of which a text is no JSON, such as NaN
     shape_inference                 the column types of an input that brings its schema
     meta_on_read                    the meta columns that a reader may request
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ _PLACE: Final = re.compile(
     r"(?P<reason>.*?)(?: - at (?:`(?:key|value)` in )?`\$?(?P<path>[^`]*)`)?", re.DOTALL
 )
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_ANY_KEY: Final = "..."
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
 _EXPECTED: Final = re.compile(
@@ -47,11 +49,14 @@ _TYPES: Final = {
 }
 
 
-def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
-    """What msgspec's message about a value of a type says, with a JSON pointer below `at`."""
+def field_error(message: str, type_: Any, *, at: str = "", value: Any = None) -> FieldError:
+    """What msgspec's message about a value of a type says, with a JSON pointer below `at`.
+
+    `value`: as it is decoded without a type. Messages do not have the keys of maps, so they are found in it.
+    """
     place = _PLACE.fullmatch(message)
     reason, path = (place["reason"], place["path"] or "") if place else (message, "")
-    steps = [name or index for name, index in _STEP.findall(path)]
+    steps = _with_keys([name or index for name, index in _STEP.findall(path)], type_, value)
     pointer = at + "".join(f"/{escaped(step)}" for step in steps)
     if unknown_member := _UNKNOWN.fullmatch(reason):
         name = unknown_member["name"]
@@ -65,6 +70,55 @@ def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
             pointer=pointer, detail=f"{reason.replace('`', '')}; expected one of {', '.join(values)}"
         )
     return FieldError(pointer=pointer, detail=_expectation(reason, _places(type_, steps)))
+
+
+def _with_keys(steps: list[str], type_: Any, value: Any) -> list[str]:
+    """The steps with the keys of maps, as far as the value has them: in each map the first key with a wrong value."""
+    named: list[str] = []
+    holder = value
+    for step in steps:
+        if step == _ANY_KEY and isinstance(holder, dict):
+            key = _first_wrong(holder, named, type_, value)
+            step = step if key is None else key
+        named.append(step)
+        if isinstance(holder, dict):
+            holder = holder.get(step)
+        else:
+            holder = holder[int(step)] if isinstance(holder, list) and step.isdecimal() else None
+    return named
+
+
+def _first_wrong(members: dict[str, Any], steps: Sequence[str], type_: Any, value: Any) -> str | None:
+    """The first of the members of a map that is wrong; None if none is. `steps`: to the map, in the value."""
+    keys = list(members)
+
+    def fault(count: int) -> str | None:
+        """What is wrong if the map has only its first members."""
+        few = {key: members[key] for key in keys[:count]}
+        try:
+            msgspec.json.decode(msgspec.json.encode(_with_only(value, steps, few)), type=type_)
+        except msgspec.ValidationError as error:
+            return str(error)
+        return None
+
+    found = fault(len(keys))
+    if found is None:
+        return None
+    return keys[bisect_left(range(len(keys)), True, key=lambda number: fault(number + 1) == found)]
+
+
+def _with_only(value: Any, steps: Sequence[str], inner: Any) -> Any:
+    """The value with another one at the end of these steps, and nothing else but the flat members on the way."""
+    if not steps:
+        return inner
+    step, *rest = steps
+    if isinstance(value, list):
+        return [_with_only(value[int(step)], rest, inner)]
+    return {
+        name: _with_only(each, rest, inner) if name == step else each
+        for name, each in value.items()
+        if name == step or not isinstance(each, dict | list)
+    }
 
 
 def similar(name: str, names: Iterable[str]) -> str:
@@ -137,9 +191,11 @@ def _alternatives(places: list[Any], components: dict[str, Any]) -> list[Any]:
 
 
 def _below(place: Any, step: str) -> Any:
-    if step.isdecimal() or step == "...":
-        return place.get("items")
-    return place.get("properties", {}).get(step)
+    if "items" in place:
+        return place["items"]
+    # The values of a map have one schema.
+    others = place.get("additionalProperties")
+    return place.get("properties", {}).get(step, others if isinstance(others, dict) else None)
 
 
 def escaped(step: str) -> str:

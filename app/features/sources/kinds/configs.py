@@ -17,7 +17,7 @@ def checked_config(config: dict[str, Any], type_: type[_T]) -> _T:
     try:
         return msgspec.convert(config, type_)
     except msgspec.ValidationError as error:
-        raise refused_config(field_error(str(error), type_, at="/config")) from None
+        raise refused_config(field_error(str(error), type_, at="/config", value=config)) from None
 
 
 def refused_config(*errors: FieldError) -> InvalidRequest:

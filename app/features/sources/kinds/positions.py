@@ -54,7 +54,7 @@ def check_position(kind: str, position: Position) -> None:
     try:
         msgspec.convert(position, _SHAPES[kind])
     except msgspec.ValidationError as error:
-        raise _refused(field_error(str(error), _SHAPES[kind], at="/position")) from None
+        raise _refused(field_error(str(error), _SHAPES[kind], at="/position", value=position)) from None
 
 
 def check_start(kind: str, position: Position) -> None:

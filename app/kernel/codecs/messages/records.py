@@ -26,6 +26,7 @@ from app.kernel.codecs.messages.reading import (
     MessageSchema,
     add_columns,
 )
+from app.kernel.codecs.not_json import reason_of
 from app.kernel.format.schema.types import Struct, parse_type
 
 SchemaOf = Callable[["MessageFormat", int], MessageSchema]
@@ -202,10 +203,11 @@ class RecordMaker:
             case MessageFormat.STRING:
                 return {self._rules.value_field: _text(value)}
             case MessageFormat.JSON:
+                text = self._unframed(value)
                 try:
-                    return _RAW_OBJECT.decode(self._unframed(value))
+                    return _RAW_OBJECT.decode(text)
                 except (msgspec.DecodeError, RecursionError) as error:
-                    raise BadMessage(f"it is not a JSON object: {error}") from None
+                    raise BadMessage(f"it is not a JSON object: {reason_of(text, error)}") from None
             case MessageFormat.AVRO | MessageFormat.PROTOBUF as form:
                 return self._registered(form, value, self._value_readers)
 
@@ -215,7 +217,7 @@ class RecordMaker:
         try:
             return bytes(_RAW.decode(text))
         except (msgspec.DecodeError, RecursionError) as error:
-            raise BadMessage(f"it is not JSON: {error}") from None
+            raise BadMessage(f"it is not JSON: {reason_of(text, error)}") from None
 
     def _unframed(self, value: bytes) -> bytes:
         return framed(value)[1] if self._rules.framed_json else value
@@ -224,10 +226,11 @@ class RecordMaker:
         """The fields of a key."""
         match self._rules.key_format:
             case MessageFormat.JSON:
+                text = self._unframed(key)
                 try:
-                    key_value = _VALUE.decode(self._unframed(key))
+                    key_value = _VALUE.decode(text)
                 except (msgspec.DecodeError, RecursionError) as error:
-                    raise BadMessage(f"its key is not JSON: {error}") from None
+                    raise BadMessage(f"its key is not JSON: {reason_of(text, error)}") from None
                 if isinstance(key_value, dict) and key_value.keys() == {"schema", "payload"}:
                     key_value = key_value["payload"]
             case MessageFormat.AVRO | MessageFormat.PROTOBUF as form:

@@ -20,6 +20,14 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
     [
         (ROWS % '{"a":1},{"b":[NaN]}', CreateWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
         (ROWS % '{"a/b":-Infinity}', CreateWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
+        (ROWS % '{"a/b":"x\\ud83d."}', CreateWrite, "/source/rows/0/a~1b", "the text has the escape \\ud83d"),
+        (
+            ROWS % '{"a":{"\\uDC00":1}}',
+            CreateWrite,
+            "/source/rows/0/a",
+            "a member's name has the escape \\udc00",
+        ),
+        ('{"operation":"\\ud800"}', CreateWrite, "/operation", "half of a surrogate pair"),
         (URI, CreateWrite, "/source/kind", "one of rows, upload, uploads"),
         (
             DATASET % '"merge_mode":"newest"',
@@ -59,6 +67,13 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
             "did you mean 'count'?",
         ),
         ('{"name":"x"}', CreateDataset, "/schema", "required"),
+        (
+            DATASET % '"record_key":["id"],"aggregates":{"a":"sum","b.c":"median","d":1}',
+            CreateDataset,
+            "/aggregates/b.c",
+            "one of bool_and, bool_or, collect, count, first, last,",
+        ),
+        ('{"max_lag":{},"metadata":{"a":1}', PutConsumer, "/metadata", "unknown member"),
     ],
 )
 def test_error_has_a_pointer_and_the_expected_value(

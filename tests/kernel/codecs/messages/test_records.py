@@ -86,6 +86,23 @@ def test_value_that_is_not_one_json_value_is_rejected(value: bytes) -> None:
             record(value, changes=changes)
 
 
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (rb'{"id": 1, "v": ["a", "b\uD83D"]}', "/v/1: the text has"),
+        (rb'{"\udc00": 1}', "/: a member's name has"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_named(value: bytes, place: str) -> None:
+    for rules in ({}, {"changes": True}):
+        with pytest.raises(BadMessage) as caught:
+            record(value, **rules)
+        assert f"{place} the escape \\ud" in str(caught.value)
+    with pytest.raises(BadMessage) as caught:
+        record(b'{"id": 1}', key=value, key_format=MessageFormat.JSON)
+    assert f"its key is not JSON: {place} the escape \\ud" in str(caught.value)
+
+
 def test_text_is_a_field() -> None:
     assert record("ł".encode(), format=MessageFormat.STRING, value_field="line") == {"line": "ł"}
     with pytest.raises(BadMessage, match="not UTF-8"):
