@@ -6,12 +6,13 @@ import subprocess
 import sys
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
-from headwater_client import ArrowData, MissingPackage
+from headwater_client import ArrowData, MissingPackage, NewDataset, NewField
 from headwater_client.arrow import encoded_stream
 
 ROWS = [{"id": 1, "note": "a"}, {"id": 2, "note": None}]
@@ -50,6 +51,58 @@ def test_arrow_data_has_the_same_rows_in_each_library(data: ArrowData) -> None:
 )
 def test_tables_of_each_library_are_encoded(table: object) -> None:
     assert ipc.open_stream(encoded_stream(table)).read_all().to_pylist() == ROWS
+
+
+FRAME = pd.DataFrame({"id": [3, 1, 2], "note": ["c", "a", None]})
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns"),
+    [
+        (FRAME, ["id", "note"]),
+        (FRAME[FRAME["id"] > 1], ["id", "note"]),
+        (FRAME.sort_values("id"), ["id", "note"]),
+        (
+            FRAME.merge(FRAME, left_index=True, right_index=True, suffixes=("", "_2")),
+            ["id", "note", "id_2", "note_2"],
+        ),
+        (FRAME.set_index("id").sort_index(), ["note", "id"]),
+        (FRAME.groupby("id").count(), ["note", "id"]),
+        (FRAME.set_index(["id", pd.Index([7, 8, 9])]), ["note", "id"]),
+        (pa.Table.from_pandas(FRAME.sort_values("id")), ["id", "note"]),
+        (pa.RecordBatch.from_pandas(FRAME.sort_values("id")), ["id", "note"]),
+        (pa.Table.from_pandas(FRAME.sort_values("id")).to_reader(), ["id", "note"]),
+        (pa.table({"__index_level_0__": [1]}), ["__index_level_0__"]),
+    ],
+)
+def test_an_index_without_a_name_is_left_out(frame: object, columns: list[str]) -> None:
+    assert ipc.open_stream(encoded_stream(frame)).read_all().column_names == columns
+
+
+def test_a_column_of_several_types_is_named() -> None:
+    with pytest.raises(ValueError, match=r"cannot be sent: .*column odd .*; give each column one type"):
+        encoded_stream(pd.DataFrame({"odd": ["a", 1]}))
+
+
+def test_filtered_frames_with_times_of_pandas_are_written(service, headwater) -> None:
+    times = pd.to_datetime(["2026-11-21T10:00:00.000001", "2026-11-21T11:00:00.000000"]).astype(
+        "datetime64[ns]"
+    )
+    frame = pd.DataFrame({"id": [1, 2], "at": times})
+    fields = (NewField(name="id", type="int32"), NewField(name="at", type="timestamp_ntz"))
+    dataset = headwater.create_dataset(NewDataset(name="moments", fields=fields, record_key=("id",)))
+    headwater.write_arrow(dataset, frame[frame["id"] > 1])
+    odd = frame.set_index("id").assign(at=lambda each: each["at"] + pd.Timedelta(1, "ns"))
+    refused = headwater.write_arrow(dataset, odd)
+    service.work()
+    (page,) = headwater.row_tables(dataset)
+    assert page.to_arrow().select(["id", "at"]).to_pylist() == [{"id": 2, "at": times[1].to_pydatetime()}]
+    error = headwater.get_job(refused).error
+    assert error is not None
+    assert (
+        "got 2026-11-21T10:00:00.000001001, which has more than 6 fractional digits; round it"
+        in error["detail"]
+    )
 
 
 def test_pages_are_arrow_data(service, headwater, orders) -> None:

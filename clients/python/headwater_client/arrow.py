@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FILE_MAGIC = b"ARROW1"
+_INDEX_LEVEL = re.compile(r"__index_level_\d+__")
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -79,20 +81,46 @@ def _frame(polars: Any, part: bytes) -> Any:
 def encoded_stream(table: Any) -> bytes:
     """The Arrow IPC stream of a pyarrow table, batch or reader, or of any value that exports Arrow data.
 
-    The latter include polars and pandas data frames. Raises MissingPackage.
+    The latter include polars and pandas data frames. The index of a pandas data frame is sent if it has a name. An
+    index without one, such as that of a filtered, sorted or joined frame, is left out. Raises MissingPackage, and
+    ValueError for a data frame with a column of several types.
     """
     pyarrow, ipc = required("pyarrow", extra="arrow"), required("pyarrow.ipc", extra="arrow")
     if isinstance(table, pyarrow.RecordBatch):
         batches: Iterable[Any] = [table]
-    elif isinstance(table, pyarrow.Table | pyarrow.RecordBatchReader):
+    elif isinstance(table, pyarrow.RecordBatchReader):
         batches = table
     else:
-        batches = table = pyarrow.table(table)
+        table = table if isinstance(table, pyarrow.Table) else _converted(pyarrow, table)
+        batches = table.to_batches()
+    places = _places(table.schema)
     sink = pyarrow.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        for batch in [batches] if isinstance(batches, pyarrow.Table) else batches:
-            writer.write(batch)
+    with ipc.new_stream(sink, pyarrow.schema([table.schema.field(place) for place in places])) as writer:
+        for batch in batches:
+            writer.write(batch.select(places))
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _converted(pyarrow: Any, frame: Any) -> pa.Table:
+    try:
+        return pyarrow.table(frame)
+    except pyarrow.ArrowException as error:
+        # What pandas holds as Python objects may be of several types.
+        reason = "; ".join(map(str, error.args))
+        raise ValueError(
+            f"the data frame cannot be sent: {reason}; give each column one type, for example with astype"
+        ) from error
+
+
+def _places(schema: pa.Schema) -> list[int]:
+    """The numbers of the columns, without those that pyarrow makes of an index of pandas that has no name."""
+    facts = (schema.metadata or {}).get(b"pandas")
+    index = [] if facts is None else msgspec.json.decode(facts).get("index_columns", [])
+    return [
+        place
+        for place, name in enumerate(schema.names)
+        if name not in index or _INDEX_LEVEL.fullmatch(name) is None
+    ]
 
 
 def required(name: str, *, extra: str) -> ModuleType:

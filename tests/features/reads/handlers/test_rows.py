@@ -239,3 +239,27 @@ def test_many_keys_are_read_at_one_version(client, orders_of_three_versions):
 def test_table_without_a_key_has_no_lookup(client, events):
     problem(client.get(f"{events}/rows/1"), 400, "invalid-request")
     problem(client.post(f"{events}/rows/lookup", json={"keys": [{"at": 1}]}), 400, "invalid-request")
+
+
+def test_conditions_have_every_character_of_a_string(client, orders, service):
+    note = "a\0b"
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": note}, {"id": 2, "note": "ab"}))
+    service.work()
+    where = f"note = '{note}'"
+    assert by_id(client.get(f"{orders}/rows", params={"where": where}).json()) == [{"id": 1, "note": note}]
+    changes = client.get(f"{orders}/changes", params={"where": where}).json()["changes"]
+    assert [change["row"]["id"] for change in changes] == [1]
+    first = client.get(f"{orders}/rows", params={"where": f"note = 'ab' OR {where}", "limit": 1}).json()
+    again = client.get(
+        f"{orders}/rows",
+        params={"where": f"note = 'ab' OR {where}", "limit": 1, "page_token": first["next_page_token"]},
+    ).json()
+    assert sorted(row["id"] for row in first["rows"] + again["rows"]) == [1, 2]
+    job = client.post(f"{orders}/reads", json={"where": where})
+    assert job.status_code == 202, job.text
+    service.work()
+    assert client.get(f"{job.headers['location']}/result").json()["rows"] == [{"id": 1, "note": note}]
+    deleted = client.post(f"{orders}/writes", json={"operation": "delete", "where": where})
+    assert deleted.status_code == 202, deleted.text
+    service.work()
+    assert [row["id"] for row in client.get(f"{orders}/rows").json()["rows"]] == [2]
