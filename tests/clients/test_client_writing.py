@@ -155,9 +155,14 @@ def test_write_registers_its_dataset(headwater):
     headwater.write_rows("raw", rows(1), options=new, wait=30)
     raw = headwater.get_dataset("raw")
     assert (raw.record_key, raw.partition_by) == (("id", "note"), ("note",))
-    stated = NewTable(record_key=("id",), schema=NewSchema(fields=(NewField(name="id", type="int32"),)))
-    with pytest.raises(ValueError, match="columns"):
-        headwater.write_rows("none", [{"id": 1}], options=WriteOptions(create=stated))
+    columns = (NewField(name="id", type="int32"), NewField(name="a `b`", type="map<string, decimal(9, 2)>"))
+    stated = WriteOptions(create=NewTable(record_key=("id",), schema=NewSchema(fields=columns)))
+    headwater.write_rows("stated", [{"id": 1}], options=stated, wait=30)
+    fields = headwater.get_dataset("stated").schema.fields
+    assert [(field.name, field.type) for field in fields] == [(field.name, field.type) for field in columns]
+    described = NewTable(schema=NewSchema(fields=(NewField(name="id", type="int32", doc="its number"),)))
+    with pytest.raises(ValueError, match="id has a doc"):
+        headwater.write_rows("none", [{"id": 1}], options=WriteOptions(create=described))
 
 
 def test_write_merges_its_schema(headwater, orders):

@@ -76,9 +76,17 @@ def test_parquet_brings_its_types(engine: SparkEngine, storage: LocalStorage) ->
     assert found == [{"id": number, "note": None, "n": number} for number in range(100)]
 
 
+def test_column_without_values_is_ignored(engine: SparkEngine, storage: LocalStorage) -> None:
+    raw = stored(storage, "staged/null.body", b'{"id": 1, "new": null}', Format.NDJSON)
+    decoded = engine.decode(
+        [raw], DATASET, Operation.UPSERT, prefix="staged/null", options=MERGING, tag="null"
+    )
+    assert (decoded.definition, decoded.ignored) == (None, ("new",))
+
+
 def test_column_without_a_type_is_refused(engine: SparkEngine, storage: LocalStorage) -> None:
-    raw = stored(storage, "staged/nothing.body", b'{"id": 1, "new": null}', Format.NDJSON)
-    with pytest.raises(SchemaMismatch, match="has nulls only"):
+    raw = stored(storage, "staged/nothing.body", b'{"id": 1, "new": []}', Format.NDJSON)
+    with pytest.raises(SchemaMismatch, match="has arrays without values only"):
         engine.decode(
             [raw], DATASET, Operation.UPSERT, prefix="staged/nothing", options=MERGING, tag="nothing"
         )

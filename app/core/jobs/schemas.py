@@ -70,7 +70,9 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     rows: RowCounts
     """What it did to rows."""
     result: dict[str, Any] | None
-    """What a job other than a write produced; its members depend on the kind."""
+    """What it produced besides rows; its members depend on the kind. That of a write has `ignored_fields`, the unknown
+    fields that were null in every row, and `late`, its late rows where the dataset has a watermark.
+    """
     error: Annotated[dict[str, Any], PROBLEM] | None
     """Why it failed."""
     created_at: datetime

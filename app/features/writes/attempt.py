@@ -297,19 +297,24 @@ class Merged(_Input, frozen=True, kw_only=True):
         )
 
     def _result(self, number: int, staged_input: StagedInput) -> dict[str, Any] | None:
-        """The result of a write: that of its input, and its late rows where the dataset has a watermark."""
+        """The result of a write: that of its input, the fields that it ignored, and its late rows where the dataset
+        has a watermark.
+        """
         if staged_input.restored_version is not None:
             return staged_input.restored_version.result
+        result = {**(staged_input.result or {})}
+        if staged_input.ignored:
+            result["ignored_fields"] = list(staged_input.ignored)
         lateness = [message.lateness for message in self.messages.values() if message.lateness is not None]
         if not lateness:
-            return staged_input.result
+            return result or None
         # All are the same in a commit that is published.
         before = lateness[0].before
         late = {
             "rows": sum(each.rows.get(number, 0) for each in lateness),
             "watermark": None if before is None else watermark_text(before),
         }
-        return {**(staged_input.result or {}), "late": late}
+        return {**result, "late": late}
 
 
 Part = Claimed | Decoded | Replan | Planned | Merged

@@ -23,7 +23,7 @@ from app.kernel.commit.write_options import (
     WriteOptions,
 )
 from app.kernel.format.commit_metadata import METADATA_KEY
-from app.kernel.format.definition.new_dataset import CreateWithRows
+from app.kernel.format.definition.new_dataset import CreateWithRows, stated_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED, escaped
@@ -327,11 +327,17 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """With create: of two rows with one key, the one with the larger value of this field wins."""
     partition_by: list[str] | None = None
     """With create: the partition fields, repeated for several."""
+    schema: Annotated[str, msgspec.Meta(examples=["id:int64,price:decimal(9,2)"])] | None = None
+    """With create: the columns and their types; by default those of the rows."""
 
     def table(self) -> CreateWithRows | None:
-        """The dataset to register, if there is none. Raises InvalidRequest for its members without `create`."""
+        """The dataset to register, if there is none.
+
+        Raises InvalidRequest for its members without `create`, InvalidDataset for a schema that cannot be read.
+        """
         if not self.create:
-            stray = [name for name in ("record_key", "ordering_field", "partition_by") if getattr(self, name)]
+            names = ("record_key", "ordering_field", "partition_by", "schema")
+            stray = [name for name in names if getattr(self, name)]
             if stray:
                 what = "this belongs to a dataset that the write registers: set create=true too"
                 raise InvalidRequest(what, [FieldError(pointer=f"/{name}", detail=what) for name in stray])
@@ -340,6 +346,7 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
             record_key=self.record_key or [],
             ordering_field=self.ordering_field,
             partition_by=self.partition_by or [],
+            schema=None if self.schema is None else stated_schema(self.schema),
         )
 
     def options(self) -> WriteOptions:

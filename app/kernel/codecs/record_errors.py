@@ -45,6 +45,11 @@ class RecordErrors(Protocol):
         ...
 
     @property
+    def ignored(self) -> set[str]:
+        """The unknown fields of good records, which all were null."""
+        ...
+
+    @property
     def count(self) -> int:
         """The number of reported records."""
         ...
@@ -104,6 +109,7 @@ class InputRejection:
 
     pointer: str
     limits: RowLimits = DEFAULT_LIMITS
+    ignored: set[str] = field(default_factory=set)
     count: int = 0
     faults: Faults = field(default_factory=Faults)
 
@@ -159,6 +165,7 @@ class BadRecords:
 
     write: Callable[[Sequence[BadRecord]], None]
     limits: RowLimits = DEFAULT_LIMITS
+    ignored: set[str] = field(default_factory=set)
     count: int = 0
     records: int = 0
     _buffer: list[BadRecord] = field(default_factory=list)
@@ -219,12 +226,20 @@ class BadRecords:
 
 
 def record_errors_for(
-    bad_records: BadRecords | None, pointer: str, limits: RowLimits = DEFAULT_LIMITS
+    bad_records: BadRecords | None,
+    pointer: str,
+    limits: RowLimits = DEFAULT_LIMITS,
+    ignored: set[str] | None = None,
 ) -> RecordErrors:
-    """The receiver of bad records: `bad_records`, or without it a rejection with pointers below `pointer`."""
+    """The receiver of bad records: `bad_records`, or without it a rejection with pointers below `pointer`.
+
+    `ignored`: receives the names of the unknown fields that are ignored, since they are null.
+    """
+    if ignored is None:
+        ignored = set()
     if bad_records is None:
-        return InputRejection(pointer=pointer, limits=limits)
-    bad_records.limits = limits
+        return InputRejection(pointer=pointer, limits=limits, ignored=ignored)
+    bad_records.limits, bad_records.ignored = limits, ignored
     return bad_records
 
 

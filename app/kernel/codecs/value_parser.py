@@ -165,6 +165,8 @@ def _read_struct(
             break
         if name in types:
             values[name] = read_value(member, types[name], below(pointer, name), faults)
+        elif member is None:
+            faults.ignore(below(pointer, name))
         else:
             faults.add(below(pointer, name), unknown_field(name, types))
     return values

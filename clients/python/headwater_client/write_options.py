@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.models import ChangeOrder, CreateWithRows, OnError, Overwrite, SaveMode
+from headwater_client.models import ChangeOrder, CreateField, CreateWithRows, OnError, Overwrite, SaveMode
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,20 +46,28 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return dict(msgspec.to_builtins(self))
 
     def params(self) -> dict[str, str | list[str]]:
-        """The query parameters of a raw body. Raises ValueError for a schema, which they cannot have."""
+        """The query parameters of a raw body. Raises ValueError for fields with a `doc`, or that are not nullable."""
         members = self.members()
         if self.overwrite is not None:
             scope = {"scope": "table", **members.pop("overwrite")}
             members |= {f"overwrite_{name}": value for name, value in scope.items()}
         if self.create is not None:
+            created = _given(members.pop("create"))
             if self.create.schema is not None:
-                raise ValueError(
-                    "rows that are sent raw have their own columns: register the dataset for others"
-                )
-            members |= {"create": True, **_given(members.pop("create"))}
+                created["schema"] = ",".join(map(_column, self.create.schema.fields))
+            members |= {"create": True, **created}
         if self.metadata is not None:
             members["metadata"] = [f"{key}:{value}" for key, value in self.metadata.items()]
         return {name: _text(value) for name, value in members.items()}
+
+
+def _column(field: CreateField) -> str:
+    if field.doc is not None or not field.nullable:
+        raise ValueError(
+            f"rows that are sent raw state only names and types of columns: {field.name} has a doc or is not nullable; "
+            "register the dataset first"
+        )
+    return f"`{field.name.replace('`', '``')}`:{field.type}"
 
 
 def _given(members: dict[str, Any]) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def test_batch_decoder_accepts_only_what_the_exact_reader_accepts(text: bytes) -
     reader = reader_of(CHANGES)
     faults = Faults()
     found = reader.read(parse_json(text.decode()), faults)
-    decode_batch = reader.decode_batch([text])
+    decode_batch = reader.decode_batch([text], set())
     if decode_batch is not None:
         assert not faults.count
         assert decode_batch == reader.table(found)
@@ -273,7 +273,7 @@ def test_usual_records_are_decoded_in_batches() -> None:
         [b'{"_change_type":"insert","row":{"id":1,"name":"x"},"_commit_version":1}'],
     ]
     for texts in batches:
-        table = reader.decode_batch([*texts, b"null"])
+        table = reader.decode_batch([*texts, b"null"], set())
         assert table is not None
         assert table.num_rows >= 1
 

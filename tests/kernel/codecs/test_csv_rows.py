@@ -147,10 +147,10 @@ def test_malformed_csv_is_named_by_position(body, reason, facts):
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"id,nam", 'column 2 of the header line: the schema has no field "nam"; did you mean "name"?'),
-        (b"id,Name", 'the schema has no field "Name"; it has "name"'),
+        (b"id,nam\n1,x", 'column 2 of the header line: the schema has no field "nam"; did you mean "name"?'),
+        (b"id,Name\n1,x", 'the schema has no field "Name"; it has "name"'),
         (b"id,name,name", 'column 3 of the header line: "name" appears more than once'),
-        (b"id,", 'column 2 of the header line: the schema has no field ""'),
+        (b"id,\n1,x", 'column 2 of the header line: the schema has no field ""'),
         (b"name", 'a value is required: "id" is int32 and not nullable'),
     ],
 )

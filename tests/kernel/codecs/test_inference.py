@@ -205,9 +205,7 @@ def holds(value: Any, stored: Any) -> bool:
     """Whether a stored value is exactly the value that was sent: members that were absent are null."""
     match value, stored:
         case dict(), dict():
-            return (
-                all(holds(value.get(name), stored[name]) for name in stored) and value.keys() <= stored.keys()
-            )
+            return all(holds(value.get(name), stored.get(name)) for name in value.keys() | stored.keys())
         case list(), list():
             return len(value) == len(stored) and all(map(holds, value, stored))
         case Decimal(), bool():

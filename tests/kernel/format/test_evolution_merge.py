@@ -154,9 +154,10 @@ def test_value_beyond_every_wider_type_is_refused_by_the_decoder(row: dict[str, 
 @pytest.mark.parametrize(
     ("rows", "pointer", "reason"),
     [
-        ([{"new": None}], "/schema/new", "has nulls only"),
-        ([{"new": []}], "/schema/new", "has nulls only"),
-        ([{"new": {}}], "/schema/new", "has empty objects only"),
+        ([{"new": []}], "/schema/new", "has arrays without values only"),
+        ([{"new": [None]}], "/schema/new", "has arrays without values only"),
+        ([{"new": {}}], "/schema/new", "has objects without values only"),
+        ([{"new": {"a": None}}], "/schema/new", "has objects without values only"),
         ([{"N": 1}], "/schema/N", "there is a field 'n' already"),
         ([{"_hw_x": 1}], "/schema/_hw_x", "are reserved"),
         ([{"a/b~": 1, "": 2}], "/schema/", "printable characters"),
@@ -219,6 +220,20 @@ def test_column_is_never_widened_to_a_type_that_loses_digits(
     shapes = infer_shapes(form, io.BytesIO(content.encode()), Split())
     found = merge_schemas(DATASET, shapes, explicit_cast=False) or DATASET
     assert {field.name: field.type for field in found.schema.fields}[name] == type_
+
+
+@pytest.mark.parametrize(
+    ("rows", "types"),
+    [
+        ([{"new": None}], {}),
+        ([{"new": None}, {"new": 1}], {"new": "int64"}),
+        ([{"new": {"a": 1, "b": None}}], {"new": "struct<a: int64>"}),
+        ([{"o": {"z": None, "b": "x"}}], {}),
+        ([{"_hw_x": None, "N": None}], {}),
+    ],
+)
+def test_field_gets_its_type_with_its_first_value(rows: list[dict[str, Any]], types: dict[str, str]) -> None:
+    assert merged(*({"k": 1} | row for row in rows)) == types
 
 
 def test_more_than_2000_fields_are_refused_while_reading() -> None:

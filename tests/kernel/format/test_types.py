@@ -60,6 +60,8 @@ def test_type_spellings_have_one_canonical_text(text: str, canonical: str) -> No
         "decimal(3, 4)",
         "decimal(0, 0)",
         "list<",
+        "struct<",
+        "struct<a",
         "list<int32>>",
         "map<string>",
         "struct<>",
@@ -73,6 +75,27 @@ def test_type_spellings_have_one_canonical_text(text: str, canonical: str) -> No
 def test_invalid_type_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(TypeSyntaxError, match=r"\w+"):
         parse_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("id:int64", [("id", "int64")]),
+        (" id : long , p:decimal(9,2)", [("id", "int64"), ("p", "decimal(9, 2)")]),
+        ("a:map<string, struct<x: int8, y: list<date>>>,`b, c`:string", None),
+    ],
+)
+def test_text_of_columns_has_their_types(text: str, columns: list[tuple[str, str]] | None) -> None:
+    expected = columns or [("a", "map<string, struct<x: int8, y: list<date>>>"), ("b, c", "string")]
+    assert [(name, str(data_type)) for name, data_type in types.parse_columns(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "id", "id:", "id:int64,", "id:int64>", "id:int64,,a:date", "id:int65", ":date"]
+)
+def test_invalid_text_of_columns_is_refused(text: str) -> None:
+    with pytest.raises(types.TypeSyntaxError):
+        types.parse_columns(text)
 
 
 def test_struct_with_too_many_members_is_refused() -> None:

@@ -112,11 +112,13 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split, None without rows, and the quarantined records.
 
-    `records`: the number of the split's records, good and bad, if they are numbered from its start, as in NDJSON.
+    `ignored`: the names of unknown fields that were null, sorted. `records`: the number of the split's records, good
+    and bad, if they are numbered from its start, as in NDJSON.
     """
 
     file: StagedFile | None
     quarantine_file: QuarantineFile | None = None
+    ignored: tuple[str, ...] = ()
     records: int = 0
 
 
@@ -183,19 +185,29 @@ def infer(task: InferTask, storage: Storage, budget: MemoryBudget) -> Inferred:
 
 def decode(task: DecodeTask, storage: Storage, budget: MemoryBudget) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
-    quarantine = task.decoding.quarantine
+    quarantine, ignored = task.decoding.quarantine, set[str]()
     if quarantine is None:
-        return DecodedRows(file=_stage(task, storage, budget, None))
+        file = _stage(task, storage, budget, None, ignored)
+        return DecodedRows(file=file, ignored=tuple(sorted(ignored)))
     with QuarantineFileStore(storage).sink(f"{quarantine}-{task.number:05d}.parquet") as sink:
         write = sink.write if not task.raw.runs else _Placing(task, storage, sink.write).write
         bad_records = BadRecords(write=write)
-        file = _stage(task, storage, budget, bad_records)
+        file = _stage(task, storage, budget, bad_records, ignored)
         bad_records.close()
-    return DecodedRows(file=file, quarantine_file=sink.file, records=bad_records.records)
+    return DecodedRows(
+        file=file,
+        quarantine_file=sink.file,
+        ignored=tuple(sorted(ignored)),
+        records=bad_records.records,
+    )
 
 
 def _stage(
-    task: DecodeTask, storage: Storage, budget: MemoryBudget, bad_records: BadRecords | None
+    task: DecodeTask,
+    storage: Storage,
+    budget: MemoryBudget,
+    bad_records: BadRecords | None,
+    ignored: set[str],
 ) -> StagedFile | None:
     raw, decoding = task.raw, task.decoding
     schema = input_schema(decoding.operation, decoding.dataset)
@@ -204,7 +216,12 @@ def _stage(
         source = storage.open(task.path)
         if raw.records:
             tables = iter_record_tables(
-                source, schema, split=task.split, bad_records=bad_records, limits=decoding.limits
+                source,
+                schema,
+                split=task.split,
+                bad_records=bad_records,
+                limits=decoding.limits,
+                ignored=ignored,
             )
         else:
             tables = iter_tables(
@@ -216,6 +233,7 @@ def _stage(
                 limits=decoding.limits,
                 explicit_cast=decoding.explicit_cast,
                 memory=memory,
+                ignored=ignored,
             )
         with closing(tables):
             return StagedFileStore(storage).write(
@@ -294,6 +312,7 @@ def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
             for split, start in zip(splits, starts, strict=False)
             if split.quarantine_file is not None
         ),
+        ignored=tuple(sorted({name for split in splits for name in split.ignored})),
     )
 
 

@@ -208,6 +208,7 @@ class RunRounds:
             job=round_.job,
             files=decoded_input.files,
             quarantine_files=(*decoded_input.quarantine_files, *own),
+            ignored=decoded_input.ignored,
             definition=decoded_input.definition,
             checkpoint=checkpoint,
             result=_result(checkpoint),

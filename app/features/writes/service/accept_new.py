@@ -30,9 +30,9 @@ from app.kernel.format.definition.new_dataset import CreateDataset, CreateWithRo
 from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.errors import FieldError, HeadwaterError, InvalidDataset, InvalidRequest
 from app.kernel.format.operation import Operation
-from app.kernel.format.schema.shapes import Nulls
 
 _COPY_BYTES: Final = 1024 * 1024
+_STATE_COLUMNS: Final = "state the columns (create.schema, or the query parameter schema of a raw body)"
 _CREATING: Final = (
     Operation.INSERT,
     Operation.UPSERT,
@@ -117,14 +117,19 @@ class AcceptNewDataset:
             shapes = sample.shapes
             if not sample.whole:
                 # The worker reads the rest, and adds what is found there.
-                shapes = {name: shape for name, shape in shapes.items() if not isinstance(shape, Nulls)}
                 merging = msgspec.structs.replace(incoming.options, merge_schema=True)
                 incoming = msgspec.structs.replace(incoming, options=merging)
-            if not shapes:
-                what = "the rows have no columns: send rows, or state create.schema"
+            types = inferred_types(
+                shapes,
+                explicit_cast=incoming.options.explicit_cast,
+                moments=create.moments,
+                required={*create.record_key, *create.partition_by, *create.moments},
+            )
+            if not types:
+                nulls = f"the columns {', '.join(map(repr, shapes))} have no values" if shapes else ""
+                what = f"{nulls or 'the rows have no columns'}: send rows, or {_STATE_COLUMNS}"
                 raise InvalidRequest(what, [FieldError(pointer="/create/schema", detail=what)])
-            cast = incoming.options.explicit_cast
-            schema = schema_of(inferred_types(shapes, explicit_cast=cast, moments=create.moments))
+            schema = schema_of(types)
         dataset = Dataset(
             id=place.dataset_id,
             tenant_id=place.tenant_id,
@@ -155,7 +160,7 @@ class AcceptNewDataset:
                         return sampled(form, file, size, gzip=gzip)
         except SampleTooLarge:
             what = (
-                f"no columns are inferred from more than {SAMPLE_BYTES_MAX} bytes of this format: state create.schema, "
+                f"no columns are inferred from more than {SAMPLE_BYTES_MAX} bytes of this format: {_STATE_COLUMNS}, "
                 "register the dataset first, or send NDJSON, Arrow or Parquet"
             )
             raise InvalidRequest(what, [FieldError(pointer="/create/schema", detail=what)]) from None

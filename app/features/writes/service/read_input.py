@@ -34,7 +34,12 @@ class ReadInput:
             return stager.stage(job, prefix, tag)
         raw, options = job.write.raw, job.write.options
         if raw is None:
-            return StagedInput(job=job, files=job.write.staged, quarantine_files=job.write.quarantined)
+            return StagedInput(
+                job=job,
+                files=job.write.staged,
+                quarantine_files=job.write.quarantined,
+                ignored=job.write.ignored or (),
+            )
         bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
         decoding = self.engine.decode(
             raw.parts,
@@ -49,5 +54,6 @@ class ReadInput:
             job=job,
             files=decoding.files,
             quarantine_files=decoding.quarantine_files,
+            ignored=decoding.ignored,
             definition=decoding.definition,
         )

@@ -85,18 +85,25 @@ def conform(
     return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
 
 
-def check_columns(columns: pa.Schema, schema: Schema, pointer: str, *, explicit_cast: bool = False) -> None:
+def check_columns(
+    columns: pa.Schema, schema: Schema, pointer: str, *, explicit_cast: bool = False
+) -> set[str]:
     """Raises SchemaMismatch for columns that are unknown, missing, or not convertible without loss.
 
-    `explicit_cast`: columns whose values can be cast are accepted, too.
+    The result has the unknown columns of Arrow's null type, which are ignored. `explicit_cast`: columns whose values
+    can be cast are accepted, too.
     """
     faults = Faults()
     names: set[str] = set()
+    ignored: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
         form = flat_form(schema, columns)
         compiled_schema = form.compiled_schema
         for column in columns:
             if column.name in form.system:
+                continue
+            if pa.types.is_null(column.type) and column.name not in compiled_schema.types:
+                ignored.add(column.name)
                 continue
             if fault := _column_fault(column, compiled_schema, names, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
@@ -105,6 +112,7 @@ def check_columns(columns: pa.Schema, schema: Schema, pointer: str, *, explicit_
         if name in compiled_schema.required_names and name not in names:
             faults.add(pointer, f"a column is missing: {missing_field(name, str(data_type))}")
     faults.raise_if_any()
+    return ignored
 
 
 def _column_fault(

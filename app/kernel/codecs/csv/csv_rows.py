@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -72,24 +72,31 @@ def decode_csv(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
+    ignored: set[str] | None = None,
 ) -> pa.Table:
     """The rows below the header line, in order, possibly none.
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the records that do
-    not fit; without it the first of them rejects the input. Raises SchemaMismatch (pointers
-    `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
+    not fit; without it the first of them rejects the input. `ignored`: receives the names of unknown columns, which are
+    ignored if their cells are null. Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`), MalformedBody
+    (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
     """
     if not data:
         raise MalformedBody("the body is empty")
     header = read_header(data, schema, pointer)
     origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
-    record_errors = record_errors_for(bad_records, pointer, limits)
-    records = Records(header=header, schema=schema, record_errors=record_errors, origin=origin)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    records = Records(
+        header=header, schema=schema, record_errors=record_errors, origin=origin, pointer=pointer
+    )
     return collect(records.tables(data[header.size_bytes :], last=True), schema, record_errors)
 
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
-    """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
+    """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody.
+
+    It may name columns that the schema does not have: their cells must be null.
+    """
     header = parse_header(data)
     _check_header(header.names, flat_form(schema, header=header.names), pointer)
     return header
@@ -124,14 +131,16 @@ def parse_header(data: bytes) -> Header:
 class Records:
     """Reads the records below a header line, one piece of the input after the other.
 
-    `origin`: the start of the next piece. `rest`: the end of the last piece, which may be the start of a record.
-    `in_large`: whether the next piece starts inside a record that was left out because it is too large.
+    `pointer`: that of the rows, for the faults of columns. `origin`: the start of the next piece. `rest`: the end of
+    the last piece, which may be the start of a record. `in_large`: whether the next piece starts inside a record that
+    was left out because it is too large.
     """
 
     header: Header
     schema: Schema
     record_errors: RecordErrors
     origin: Origin
+    pointer: str = "/rows"
     rest: bytes = b""
     in_large: bool = False
 
@@ -247,12 +256,14 @@ class Records:
                     compiled_schema=form.compiled_schema,
                     cells=cells[field.name],
                     faults_max=self.record_errors.faults_max,
+                    ignored=self.record_errors.ignored,
                 )
                 columns.append(column.values(faults_by_row))
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
         table = pa.Table.from_arrays(columns, schema=form.compiled_schema.arrow)
         form.add_faults(table, faults_by_row, self.record_errors.faults_max)
+        self._ignore_unknown(cells, form, faults_by_row)
         if faults_by_row:
             good = np.ones(len(numbers), dtype=np.bool_)
             good[list(faults_by_row)] = False
@@ -261,6 +272,23 @@ class Records:
         if bad:
             self._add_errors(data, bad)
         return form.rows(table)
+
+    def _ignore_unknown(
+        self, cells: dict[str, pa.BinaryArray], form: FlatForm, faulty_rows: Collection[int]
+    ) -> None:
+        """Raises SchemaMismatch for columns that the schema does not have, unless their cells in good rows are null."""
+        types, faults = form.compiled_schema.types, Faults()
+        for number, name in enumerate(self.header.names, 1):
+            if name in types or name in form.system:
+                continue
+            valid = cells[name].is_valid().to_numpy(zero_copy_only=False)
+            valid[list(faulty_rows)] = False
+            if valid.any():
+                faults.add(self.pointer, f"column {number} of the header line: {unknown_field(name, types)}")
+            self.record_errors.ignored.add(name)
+            if faults.full:
+                break
+        faults.raise_if_any()
 
     def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
         """Reports the bad records among those in `data`, which are numbered from 0."""
@@ -296,12 +324,7 @@ def _check_header(names: Sequence[str], form: FlatForm, pointer: str) -> None:
     compiled_schema = form.compiled_schema
     faults = Faults()
     for number, name in enumerate(names):
-        if name not in compiled_schema.types and name not in form.system:
-            faults.add(
-                pointer,
-                f"column {number + 1} of the header line: {unknown_field(name, compiled_schema.types)}",
-            )
-        elif name in names[:number]:
+        if name in names[:number]:
             faults.add(
                 pointer, f"column {number + 1} of the header line: {shown(name)} appears more than once"
             )
@@ -375,12 +398,13 @@ def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CsvColumn:
-    """The unparsed cells of one column, and their type."""
+    """The unparsed cells of one column, and their type. `ignored`: see `decode_csv`."""
 
     field: pa.Field
     compiled_schema: CompiledSchema
     cells: pa.BinaryArray
     faults_max: int
+    ignored: set[str]
 
     @property
     def data_type(self) -> DataType:
@@ -422,6 +446,7 @@ class _CsvColumn:
             faults = Faults()
             value = self._value(cell, pointer, faults)
             values.append(None if faults.count else value)
+            self.ignored.update(faults.ignored)
             if faults.count:
                 faults_by_row.setdefault(row, Faults()).take("", faults)
                 count += faults.count

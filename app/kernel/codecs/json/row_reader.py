@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,9 +25,15 @@ from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
 from app.kernel.format.rows.change_schema import MarkedSchema
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Schema
+from app.kernel.format.schema.types import DataType, List, Struct
 
 _META_MARK: Final = f'"{RESERVED_PREFIX}'.encode()
+# How msgspec begins the message for a member that the type does not have.
+_UNKNOWN: Final = "Object contains unknown field"
+_NULL: Final = b"null"
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MEMBERS_OF_VALUE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 class RowReader:
@@ -37,26 +44,42 @@ class RowReader:
         self._unmarked = compile_schema(schema if self._marked is None else self._marked.unmarked())
         self.compiled_schema: Final = compile_schema(schema)
 
-    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
-        """The rows of JSON texts; None if any of them does not fit."""
+    def decode_batch(self, texts: Sequence[bytes], ignored: set[str]) -> pa.Table | None:
+        """The rows of JSON texts; None if any of them does not fit.
+
+        `ignored`: receives the names of unknown members, which all are null. If it has some, others are expected.
+        """
         text = b"\n".join(texts)
         refuse_many_values(text, self.compiled_schema)
         if self.compiled_schema.decode_row is None:
             return None
+        known = _KnownMembers(self.compiled_schema.types)
         try:
-            tally = Tally()
-            if _META_MARK in text:
-                texts = [_without_meta(each, tally) for each in texts]
-            table = self.compiled_schema.assemble(
-                list(map(self.compiled_schema.decode_row.decode, texts)), tally
-            )
+            rows = self._decoded(texts, known, has_others=bool(ignored) or _META_MARK in text)
+            table = self.compiled_schema.assemble(rows, known.tally)
         except FAST_PATH_FAULTS:
             return None
+        tally = known.tally
         if self._marked is not None:
             puts = np.invert(deletes(table, self._marked))
             if any(lacks(table.column(name), puts) for name in self._marked.required):
                 return None
-        return table if tally.accounts_for(quotation_marks(text)) else None
+        if not tally.accounts_for(quotation_marks(text)):
+            return None
+        ignored |= known.ignored
+        return table
+
+    def _decoded(self, texts: Sequence[bytes], known: _KnownMembers, *, has_others: bool) -> list[Any]:
+        """Raises one of FAST_PATH_FAULTS."""
+        assert self.compiled_schema.decode_row is not None
+        decode = self.compiled_schema.decode_row.decode
+        if not has_others:
+            try:
+                return list(map(decode, texts))
+            except msgspec.ValidationError as fault:
+                if not str(fault).startswith(_UNKNOWN):
+                    raise
+        return [decode(known.row(text)) for text in texts]
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
         """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
@@ -91,13 +114,51 @@ def lacks(column: pa.ChunkedArray, needs: npt.NDArray[np.bool_]) -> bool:
     return bool(column.null_count) and bool((column.is_null().to_numpy() & needs).any())
 
 
-def _without_meta(text: bytes, tally: Tally) -> bytes:
-    """The row without meta columns, which are counted. Raises one of FAST_PATH_FAULTS."""
-    members = _MEMBERS.decode(text)
-    for name in META_INPUT_NAMES & members.keys():
-        tally.members += 1
-        tally.strings += quotation_marks(bytes(members.pop(name))) // 2
-    return msgspec.json.encode(members)
+class _KnownMembers:
+    """Leaves out meta columns, and unknown members that are null. They are counted. Raises FAST_PATH_FAULTS."""
+
+    def __init__(self, types: Mapping[str, DataType]) -> None:
+        self.tally = Tally()
+        self.ignored: set[str] = set()
+        self._types = types
+
+    def row(self, text: bytes) -> bytes:
+        """The row without them."""
+        members = _MEMBERS.decode(text)
+        for name in META_INPUT_NAMES & members.keys():
+            self.tally.members += 1
+            self.tally.strings += quotation_marks(bytes(members.pop(name))) // 2
+        return self._encoded(members, self._types, "")
+
+    def _encoded(self, members: dict[str, msgspec.Raw], types: Mapping[str, DataType], place: str) -> bytes:
+        for name in [name for name in members if name not in types and bytes(members[name]) == _NULL]:
+            del members[name]
+            self.tally.members += 1
+            self.ignored.add(f"{place}{name}")
+        for name, data_type in types.items():
+            if name in members and has_structs(data_type):
+                members[name] = self._value(members[name], data_type, f"{place}{name}.")
+        return msgspec.json.encode(members)
+
+    def _value(self, raw: msgspec.Raw, data_type: DataType, place: str) -> msgspec.Raw:
+        match data_type:
+            case Struct(types):
+                members = _MEMBERS_OF_VALUE.decode(raw)
+                return raw if members is None else msgspec.Raw(self._encoded(members, dict(types), place))
+            case List(element):
+                elements = _ELEMENTS.decode(raw)
+                if elements is None:
+                    return raw
+                return msgspec.Raw(
+                    msgspec.json.encode([self._value(each, element, place) for each in elements])
+                )
+        return raw
+
+
+@functools.cache
+def has_structs(data_type: DataType) -> bool:
+    """Whether values of the type are structs, or lists of such."""
+    return isinstance(data_type, Struct) or (isinstance(data_type, List) and has_structs(data_type.element))
 
 
 def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dict[str, Any]:
@@ -114,7 +175,10 @@ def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dic
         if name in META_INPUT_NAMES:
             continue
         if name not in compiled_schema.types:
-            faults.add(place, unknown_field(name, compiled_schema.types))
+            if member is None:
+                faults.ignore(place)
+            else:
+                faults.add(place, unknown_field(name, compiled_schema.types))
         elif member is None and name in compiled_schema.required_names:
             faults.add(place, null_field(name, str(compiled_schema.types[name])))
         else:

@@ -19,7 +19,9 @@ from app.kernel.format.dataset import (
     Watermark,
 )
 from app.kernel.format.definition.settings import DatasetSettings
+from app.kernel.format.errors import FieldError, InvalidDataset
 from app.kernel.format.policies import TableServices
+from app.kernel.format.schema.types import TypeSyntaxError, parse_columns
 
 _OPENED_BY_SIZE: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
@@ -242,6 +244,16 @@ class CreateWithRows(CreateTable, frozen=True, kw_only=True, forbid_unknown_fiel
 
     schema: CreateSchema | None = None
     """The columns; by default those of the rows."""
+
+
+def stated_schema(text: str) -> CreateSchema:
+    """The columns that a query parameter states, such as `id:int64,price:decimal(9,2)`. Raises InvalidDataset."""
+    try:
+        columns = parse_columns(text)
+    except TypeSyntaxError as error:
+        what = f"expected columns in the form id:int64,price:decimal(9,2): {error}"
+        raise InvalidDataset(what, [FieldError(pointer="/schema", detail=what)]) from None
+    return CreateSchema(fields=[CreateField(name=name, type=str(data_type)) for name, data_type in columns])
 
 
 def schema_of(types: Mapping[str, str]) -> CreateSchema:

@@ -99,16 +99,22 @@ def merge_schemas(
 
 
 def inferred_types(
-    shapes: Mapping[str, Shape], *, explicit_cast: bool = False, moments: Collection[str] = ()
+    shapes: Mapping[str, Shape],
+    *,
+    explicit_cast: bool = False,
+    moments: Collection[str] = (),
+    required: Collection[str] = (),
 ) -> dict[str, str]:
     """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none.
 
-    `explicit_cast`: texts that are all dates, or all times, have such a type. `moments`: columns of which that is
-    always so, since texts would be compared by their characters.
+    Columns of nulls are left out, unless they are `required`. `explicit_cast`: texts that are all dates, or all times,
+    have such a type. `moments`: columns of which that is always so, since texts would be compared by their characters.
     """
     types: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, shape in shapes.items():
+        if isinstance(shape, Nulls) and name not in required:
+            continue
         try:
             types[name] = str(_new_type(shape, explicit_cast or name in moments))
         except _NoType as fault:
@@ -121,6 +127,8 @@ def inferred_types(
 def _change(
     dataset: DatasetDefinition, old: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
 ) -> SchemaChange | None:
+    if old is None and isinstance(shape, Nulls):
+        return None
     if old is None:
         return AddField(field=CreateField(name=name, type=str(_new_type(shape, explicit_cast))))
     wider = _widened(old, shape, explicit_cast)
@@ -153,21 +161,22 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
             return _new_type(shapes[0], explicit_cast)
         case Objects(members=members) if members:
             return _new_struct(members, explicit_cast)
-        case Arrays(element=element):
+        case Arrays(element=element) if not isinstance(element, Nulls):
             return List(_new_type(element, explicit_cast))
         case Maps(key=key, value=value):
             return _new_map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
         case Typed(type_=text):
             return parse_type(text)
-        case Nulls() | Objects():
-            raise _NoType(_NO_TYPE[type(shape)])
+        case Nulls() | Objects() | Arrays():
+            raise _no_type(shape)
         case Mixed(reason=reason):
             raise _NoType(reason)
 
 
-_NO_TYPE: Final[dict[type, str]] = {
-    Nulls: "has nulls only, so its type is unknown; leave it out, or add the field first",
-    Objects: "has empty objects only, so its type is unknown; leave it out, or add the field first",
+_WITHOUT_VALUES: Final[dict[type, str]] = {
+    Nulls: "nulls",
+    Objects: "objects without values",
+    Arrays: "arrays without values",
 }
 
 
@@ -178,8 +187,20 @@ def _new_map(key: DataType, value: DataType) -> Map:
         raise _NoType(str(error)) from None
 
 
+def _no_type(shape: Nulls | Objects | Arrays) -> _NoType:
+    what = _WITHOUT_VALUES[type(shape)]
+    return _NoType(f"has {what} only, so its type is unknown; leave it out, or state the columns")
+
+
 def _new_struct(members: Mapping[str, Shape], explicit_cast: bool) -> Struct:
-    return Struct(tuple((name, _new_type(member, explicit_cast)) for name, member in members.items()))
+    types = {
+        name: _new_type(member, explicit_cast)
+        for name, member in members.items()
+        if not isinstance(member, Nulls)
+    }
+    if not types:
+        raise _no_type(Objects(members={}))
+    return Struct(tuple(types.items()))
 
 
 def _nearest_decimal(shape: Numbers) -> Decimal:
@@ -266,7 +287,9 @@ def _widened_struct(
         for name, member in members.items()
     }
     new = {
-        name: _new_type(shape, explicit_cast) for name, shape in member_shapes.items() if name not in members
+        name: _new_type(shape, explicit_cast)
+        for name, shape in member_shapes.items()
+        if name not in members and not isinstance(shape, Nulls)
     }
     return Struct(tuple((wider | new).items()))
 

@@ -126,7 +126,11 @@ def _of_integers(values: Sequence[int]) -> Integers:
     longest = max(high if high > INT64.high else 0, -low if low < INT64.low else 0)
     # Python takes long to write a million digits.
     digits = 0 if not longest else DIGITS_MAX if longest >= 10**DIGITS_MAX else len(str(longest))
-    return Integers(low=max(low, INT64.low), high=min(high, INT64.high), digits=digits)
+    return Integers(low=_clamped(low), high=_clamped(high), digits=digits)
+
+
+def _clamped(number: int) -> int:
+    return max(INT64.low, min(number, INT64.high))
 
 
 def _of_strings(values: Sequence[str]) -> Texts:

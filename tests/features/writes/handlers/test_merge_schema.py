@@ -77,7 +77,7 @@ def test_values_are_cast_only_on_request(client, service, trips):
 
 
 def test_column_that_cannot_be_added_fails_the_write(client, service, trips):
-    job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2, "empty": None}])
+    job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2, "empty": []}])
     assert job["error"]["type"] == "/problems/schema-mismatch"
     assert [error["pointer"] for error in job["error"]["errors"]] == ["/schema/empty"]
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2}])

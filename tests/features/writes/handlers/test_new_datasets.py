@@ -163,6 +163,107 @@ def test_texts_register_inferred_types(client, send_raw, ended, content, media_t
     assert types(client) == {"id": "int64", "note": "string", "share": "double"}
 
 
+CSV_BODIES = [
+    ("t\n1234567890123456789\n", {"t": "int64"}, [{"t": 1234567890123456789}]),
+    ("t\n9223372036854775808\n", {"t": "decimal(38, 0)"}, [{"t": "9223372036854775808"}]),
+    (
+        "t\n9007199254740993\n0.5\n",
+        {"t": "decimal(38, 1)"},
+        [{"t": "9007199254740993.0"}, {"t": "0.5"}],
+    ),
+    ("n\n+5\n", {"n": "string"}, [{"n": "+5"}]),
+    ("zip\n01234\n80331\n", {"zip": "string"}, [{"zip": "01234"}, {"zip": "80331"}]),
+    ("n\n007\n0.5\n", {"n": "string"}, [{"n": "007"}, {"n": "0.5"}]),
+    ("n\n-0\n", {"n": "string"}, [{"n": "-0"}]),
+    ("n\n1e400\n", {"n": "string"}, [{"n": "1e400"}]),
+    ("day\n2026-11-21\n", {"day": "date"}, [{"day": "2026-11-21"}]),
+    (
+        "at\n2026-11-21T10:00:00Z\n2026-11-21 11:00:00.5+01:00\n",
+        {"at": "timestamp"},
+        [{"at": "2026-11-21T10:00:00Z"}, {"at": "2026-11-21T10:00:00.500000Z"}],
+    ),
+    ("at\n2026-11-21T10:00:00\n", {"at": "timestamp_ntz"}, [{"at": "2026-11-21T10:00:00"}]),
+    ("day\n2026-11-21\nsoon\n", {"day": "string"}, [{"day": "2026-11-21"}, {"day": "soon"}]),
+]
+
+
+@pytest.mark.parametrize(("text", "columns", "stored"), CSV_BODIES)
+@pytest.mark.parametrize("merges", [False, True])
+def test_csv_registers_types_that_hold_its_cells(client, send_raw, ended, text, columns, stored, merges):
+    job = ended(send_raw(text.encode(), "text/csv", create="true", merge_schema=str(merges).lower()))
+    assert job["state"] == "succeeded", job
+    assert types(client) == columns
+    assert client.get("/datasets/made/rows").json()["rows"] == stored
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "row", "value"),
+    [
+        ("1, 2.5, 1e400", "double", 2, "1e400"),
+        ('1, "a"', "int64", 1, '"a"'),
+        ("1" + "0" * 38, "decimal(38, 0)", 0, "1000"),
+        ("0." + "1" * 39, "decimal(38, 38)", 0, "0.1111"),
+    ],
+)
+def test_json_value_that_does_not_fit_is_named(client, send, values, type_, row, value):
+    rows = ", ".join(f'{{"n": {each.strip()}}}' for each in values.split(","))
+    content = f'{{"operation": "insert", "create": {{}}, "source": {{"kind": "rows", "rows": [{rows}]}}}}'
+    answer = client.post(
+        "/datasets/made/writes", content=content, headers={"Content-Type": "application/json"}
+    )
+    [error] = problem(answer, 422, "schema-mismatch")["errors"]
+    assert error["pointer"] == f"/source/rows/{row}/n"
+    assert f"expected {type_}" in error["detail"]
+    assert value in error["detail"]
+
+
+def test_outliers_are_quarantined(client, send_raw, ended):
+    lines = [*map(str, range(1_000)), "n/a", "2.5", ""]
+    content = "n\n" + "\n".join(lines) + "\n"
+    job = ended(send_raw(content.encode(), "text/csv", create="true", on_error="quarantine"))
+    assert (job["state"], job["rows"]["inserted"], job["rows"]["quarantined"]) == ("succeeded", 1_002, 1)
+    assert types(client) == {"n": "double"}
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"id,note,gone,none\n1,a,,\n2,,,\n", "text/csv"),
+        (
+            b'{"id": 1, "note": "a", "gone": null}\n{"id": 2, "none": null}\n',
+            "application/x-ndjson",
+        ),
+        (
+            arrow(pa.table({"id": [1, 2], "note": ["a", None], "gone": pa.nulls(2), "none": pa.nulls(2)})),
+            "application/vnd.apache.arrow.stream",
+        ),
+    ],
+)
+def test_columns_without_values_are_left_out_until_they_have_one(
+    client, send_raw, ended, content, media_type
+):
+    job = ended(send_raw(content, media_type, create="true", record_key="id"))
+    assert (job["state"], job["result"]) == ("succeeded", {"ignored_fields": ["gone", "none"]})
+    assert types(client) == {"id": "int64", "note": "string"}
+    for options in ({}, {"merge_schema": "true"}):
+        job = ended(send_raw(content, media_type, **options))
+        assert (job["state"], job["rows"]["unchanged"]) == ("succeeded", 2)
+        assert job["result"] == {"ignored_fields": ["gone", "none"]}
+    line = b'{"id": 1, "note": "a", "gone": 2.5, "none": null}\n'
+    [error] = problem(send_raw(line, "application/x-ndjson"), 422, "schema-mismatch")["errors"]
+    assert error["pointer"] == "/rows/0/gone"
+    job = ended(send_raw(line, "application/x-ndjson", merge_schema="true"))
+    assert (job["state"], job["result"]) == ("succeeded", {"ignored_fields": ["none"]})
+    assert types(client) == {"id": "int64", "note": "string", "gone": "double"}
+
+
+def test_rows_without_values_register_nothing(client, send_raw):
+    answer = send_raw(b"a,b\n,\n", "text/csv", create="true")
+    [error] = problem(answer, 400, "invalid-request")["errors"]
+    assert error["pointer"] == "/create/schema"
+    assert "'a', 'b' have no values" in error["detail"]
+
+
 def test_ordering_field_of_times_is_a_time(client, send_raw, ended):
     older = b'{"id": 1, "note": "new", "at": "2026-11-21T10:00:00Z", "seen": "2026-11-21T10:00:00Z"}\n'
     job = ended(send_raw(older, "application/x-ndjson", create="true", record_key="id", ordering_field="at"))
@@ -183,6 +284,40 @@ def test_schema_of_the_request_is_used(client, send, ended):
     create = {"record_key": ["id"], "schema": {"fields": fields}}
     assert ended(send({"id": 1, "day": "2026-11-23"}, create=create))["state"] == "succeeded"
     assert types(client) == {"id": "int32", "day": "date", "none": "string"}
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b'id,tags,none\n1,"{""a"": ""2.5""}",\n', "text/csv"),
+        (b'{"id": 1, "tags": {"a": 2.5}}\n', "application/x-ndjson"),
+    ],
+)
+def test_raw_body_states_its_columns(client, send_raw, ended, content, media_type):
+    columns = {"id": "int32", "tags": "map<string, decimal(9, 2)>", "none": "string"}
+    text = ",".join(f"{name}:{type_}" for name, type_ in columns.items())
+    job = ended(send_raw(content, media_type, create="true", record_key="id", schema=text))
+    assert job["state"] == "succeeded", job
+    assert types(client) == columns
+    assert rows(client) == [{"id": 1, "tags": {"a": "2.50"}, "none": None}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "code", "reason"),
+    [
+        ("id", "invalid-dataset", "expected columns in the form id:int64"),
+        ("id:int64,", "invalid-dataset", "expected columns in the form"),
+        ("id:int65", "invalid-dataset", "unknown type 'int65'"),
+        ("id:int64,id:string", "invalid-dataset", "has this name already"),
+        ("note:string", "invalid-dataset", "no field"),
+        ("id:date", "schema-mismatch", "expected date"),
+        ("id:int64,other:string", "schema-mismatch", 'no field "note"'),
+    ],
+)
+def test_schema_that_does_not_fit_registers_nothing(client, send_raw, schema, code, reason):
+    answer = send_raw(b"id,note\n1,a\n", "text/csv", create="true", record_key="id", schema=schema)
+    assert reason in problem(answer, 422, code)["errors"][0]["detail"]
+    problem(client.get("/datasets/made"), 404, "not-found")
 
 
 def test_columns_that_begin_late_in_a_large_text_are_registered(client, send_raw, ended, monkeypatch):
@@ -312,6 +447,8 @@ def test_members_of_a_new_dataset_need_create(send_raw, orders):
         send_raw(line, "application/x-ndjson", name="orders", record_key="id"), 400, "invalid-request"
     )["errors"]
     assert errors[0]["pointer"] == "/record_key"
+    answer = send_raw(line, "application/x-ndjson", name="orders", schema="id:int64")
+    assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == "/schema"
     problem(send_raw(line, "application/x-ndjson"), 404, "not-found")
     problem(send_raw(line, "application/x-ndjson", create="false"), 404, "not-found")
 

@@ -35,7 +35,7 @@ from app.kernel.format.schema.types.dates import DATE, DATE_DAYS_MAX, DATE_DAYS_
 from app.kernel.format.schema.types.decimals import DECIMAL_PRECISION_MAX, Decimal
 from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, Steps, Undecodable
 from app.kernel.format.schema.types.foreign import KINDS, Form, foreign_kind, foreign_types
-from app.kernel.format.schema.types.grammar import DEPTH_MAX, MEMBERS_MAX, parse_type
+from app.kernel.format.schema.types.grammar import DEPTH_MAX, MEMBERS_MAX, parse_columns, parse_type
 from app.kernel.format.schema.types.integer import INT8, INT16, INT32, INT64, INTEGER_TEXT, Integer
 from app.kernel.format.schema.types.names import PLAIN_TYPES
 from app.kernel.format.schema.types.nested import (
@@ -111,6 +111,7 @@ __all__ = [
     "has_order",
     "inferred_type",
     "may_be_key",
+    "parse_columns",
     "parse_type",
     "stored_type",
     "timestamp_bounds",

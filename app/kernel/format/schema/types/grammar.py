@@ -22,6 +22,14 @@ def parse_type(text: str) -> DataType:
     return _TypeParser(text, _tokens(text)).parse()
 
 
+def parse_columns(text: str) -> tuple[tuple[str, DataType], ...]:
+    """The columns that a text such as `id: int64, price: decimal(9, 2)` names, in order: what a struct has in brackets.
+
+    Raises TypeSyntaxError.
+    """
+    return _TypeParser(text, _tokens(text)).parse_columns()
+
+
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
 
 
@@ -50,12 +58,20 @@ class _TypeParser:
             raise TypeSyntaxError(f"unexpected {self._peek()!r} after {data_type} in the type {self.text!r}")
         return data_type
 
+    def parse_columns(self) -> tuple[tuple[str, DataType], ...]:
+        columns = self._members()
+        if self._peek():
+            raise TypeSyntaxError(f"unexpected {self._peek()!r} after {columns[-1][1]} in {self.text!r}")
+        return columns
+
     def _peek(self) -> str:
         return self.tokens[self.position]
 
     def _next(self) -> str:
-        self.position += 1
-        return self.tokens[self.position - 1]
+        """The next token; an empty one at the end and behind it."""
+        token = self._peek()
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
 
     def _expect(self, token: str) -> None:
         next_token = self._next()
@@ -92,7 +108,10 @@ class _TypeParser:
                 arguments = self._bracketed(count=2)
                 return Map(arguments[0], arguments[1])
             case "struct":
-                return Struct(self._members())
+                self._expect("<")
+                members = self._members()
+                self._expect(">")
+                return Struct(members)
         raise TypeSyntaxError(
             f"unknown type {word!r}; known are {', '.join(map(str, PLAIN_TYPES))}, decimal(p, s), timestamp, "
             "timestamp(ms), timestamp_ntz, list<T>, map<K, V>, struct<name: T>"
@@ -126,7 +145,6 @@ class _TypeParser:
         return types
 
     def _members(self) -> tuple[tuple[str, DataType], ...]:
-        self._expect("<")
         members = []
         while True:
             self.members += 1
@@ -138,5 +156,4 @@ class _TypeParser:
             if self._peek() != ",":
                 break
             self._next()
-        self._expect(">")
         return tuple(members)
