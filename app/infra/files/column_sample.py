@@ -11,12 +11,17 @@ import msgspec
 
 from app.kernel.codecs.faults import reader_faults
 from app.kernel.codecs.gzip_stream import gunzip_stream
-from app.kernel.codecs.shape_inference import CHANGES_OF_NO_COLUMNS, NO_COLUMNS, infer_shapes
+from app.kernel.codecs.shape_inference import (
+    CHANGES_OF_NO_COLUMNS,
+    NO_COLUMNS,
+    infer_shapes,
+    refuse_unreadable,
+)
 from app.kernel.codecs.splits import plan_splits
 from app.kernel.codecs.stream import ARROW_FILE_MAGIC, is_arrow_file
 from app.kernel.format.errors import MalformedBody
 from app.kernel.format.rows.formats import Format, Source
-from app.kernel.format.schema.shapes import Shape, common_members
+from app.kernel.format.schema.shapes import Nulls, Shape, common_members
 
 SAMPLE_BYTES_MAX: Final = 16 * 1024 * 1024
 """The bytes of a text that is inferred from as a whole, and of the metadata of columnar input."""
@@ -25,6 +30,7 @@ _SPLITS_MAX: Final = 4
 _EXPANDED_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
 # Their columns are known once the whole text is read.
 _WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
+_TEXTS: Final = (*_WHOLE, Format.NDJSON)
 _MAGIC_BYTES: Final = 4
 # Before the length of the metadata of an Arrow message, unless the stream is of a release before 0.15.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
@@ -49,11 +55,13 @@ def sample_columns(
     gzip: bool = False,
     changes: bool = False,
     outliers: bool = False,
+    strict: bool = False,
 ) -> ColumnSample:
     """The columns of columnar input and of smaller texts, and those in the beginning of larger NDJSON.
 
-    `changes`: whether the rows are those of changes. `outliers`: see `infer_shapes`. Raises SampleTooLarge,
-    MalformedBody, BodyTooLarge, SchemaMismatch.
+    `changes`: whether the rows are those of changes. `outliers`: see `infer_shapes`. `strict`: a text without columns
+    is refused for its first record that cannot be read. Raises SampleTooLarge, MalformedBody, BodyTooLarge,
+    SchemaMismatch, RowTooLarge.
     """
     schema = CHANGES_OF_NO_COLUMNS if changes else NO_COLUMNS
     complete = True
@@ -69,6 +77,8 @@ def sample_columns(
     shapes: dict[str, Shape] = {}
     for split in some:
         shapes = common_members(shapes, infer_shapes(form, source, split, schema=schema, outliers=outliers))
+    if strict and form in _TEXTS and all(isinstance(shape, Nulls) for shape in shapes.values()):
+        refuse_unreadable(form, source, changes=changes)
     return ColumnSample(
         shapes=shapes, whole=form is not Format.NDJSON or (complete and len(some) == len(splits))
     )

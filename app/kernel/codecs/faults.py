@@ -50,6 +50,13 @@ class Faults:
         names = [first, *(name for name in others if not name.isdecimal())]
         self.ignored.add(".".join(name.replace("~1", "/").replace("~0", "~") for name in names))
 
+    def locate(self, line: int) -> None:
+        """Adds the line of a record to the faults of the record as a whole."""
+        self.first_errors = [
+            error if error.pointer else FieldError(pointer="", detail=f"line {line}: {error.detail}")
+            for error in self.first_errors
+        ]
+
     def take(self, pointer: str, others: Faults) -> None:
         """Adds faults whose pointers are relative to `pointer`."""
         self.count += others.count

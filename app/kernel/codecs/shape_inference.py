@@ -26,7 +26,7 @@ from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.splits import Split
 from app.kernel.codecs.stream import READ_BYTES, ArrowReader, iter_tables, owned_lines
 from app.kernel.format.definition.schema_merge import columnar_shape
-from app.kernel.format.errors import FieldError, SchemaMismatch
+from app.kernel.format.errors import FieldError, MalformedBody, SchemaMismatch
 from app.kernel.format.rows.change_schema import ChangeSchema, change_schema
 from app.kernel.format.rows.formats import Format, Source
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
@@ -94,6 +94,38 @@ def infer_shapes(
                     return _flat(schema, _of_columns(file.schema_arrow))
     except TooManyColumns as error:
         raise _too_many(error) from None
+
+
+def refuse_unreadable(form: Format, source: Source, *, changes: bool) -> None:
+    """Raises the error of the first record of a text that cannot be read: MalformedBody, SchemaMismatch, RowTooLarge.
+
+    For texts in which no column was found, so that all their records are without values or faulty.
+    """
+    source.seek(0)
+    head = source.read(READ_BYTES)
+    names = [""]
+    if form is Format.CSV and not changes:
+        names = list(dict.fromkeys(parse_header(head).names))
+    fields = tuple(Field(id=number, name=name, type="string") for number, name in enumerate(names, 1))
+    schema = Schema(id=1, fields=fields)
+    try:
+        for _ in iter_tables(form, source, change_schema(schema, ()) if changes else schema):
+            pass
+    except (MalformedBody, SchemaMismatch) as error:
+        hint = _hint(head) if form is Format.NDJSON else None
+        if hint is None:
+            raise
+        raise MalformedBody(f"{hint}: {error.detail}", **error.facts) from None
+
+
+def _hint(text: bytes) -> str | None:
+    """What a text is that is no NDJSON."""
+    start = text.lstrip(b" \t\r\n")
+    if start.startswith(b"["):
+        return "the body is a JSON array, and NDJSON is one object per line"
+    if start.startswith(b"{") and not start.partition(b"\n")[0].rstrip().endswith(b"}"):
+        return "the first line is not a whole object, and NDJSON is one object per line"
+    return None
 
 
 def infer_record_shapes(source: Source, split: Split, *, schema: Schema = NO_COLUMNS) -> dict[str, Shape]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from app.kernel.codecs.faults import Faults, below, shown, unknown_field
@@ -165,11 +165,19 @@ def _read_struct(
             break
         if name in types:
             values[name] = read_value(member, types[name], below(pointer, name), faults)
-        elif member is None:
-            faults.ignore(below(pointer, name))
         else:
-            faults.add(below(pointer, name), unknown_field(name, types))
+            refuse_unknown(name, member, types, below(pointer, name), faults)
     return values
+
+
+def refuse_unknown(name: str, value: Any, types: Iterable[str], pointer: str, faults: Faults) -> None:
+    """Adds the fault of a member that no type has, unless it is null: then it is ignored."""
+    if value is None:
+        faults.ignore(pointer)
+    elif isinstance(value, NonFinite):
+        faults.add(pointer, f"expected a JSON value, got {describe(value)}")
+    else:
+        faults.add(pointer, unknown_field(name, types))
 
 
 def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:

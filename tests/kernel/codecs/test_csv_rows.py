@@ -165,8 +165,8 @@ def test_rows_of_another_width_are_named_by_row():
     with pytest.raises(SchemaMismatch) as caught:
         decode_csv(body, SCHEMA)
     assert caught.value.facts["errors"] == [
-        {"pointer": "/rows/1", "detail": "expected 2 cells, as in the header line, got 1"},
-        {"pointer": "/rows/3", "detail": "expected 2 cells, as in the header line, got 3"},
+        {"pointer": "/rows/1", "detail": "line 5: expected 2 cells, as in the header line, got 1"},
+        {"pointer": "/rows/3", "detail": "line 7: expected 2 cells, as in the header line, got 3"},
     ]
 
 

@@ -150,6 +150,7 @@ class AcceptNewDataset:
             sample_columns,
             changes=incoming.operation is Operation.CHANGELOG,
             outliers=incoming.options.on_error is OnError.QUARANTINE,
+            strict=True,
         )
         try:
             match incoming.source:

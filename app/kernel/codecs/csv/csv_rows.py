@@ -293,8 +293,12 @@ class Records:
     def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
         """Reports the bad records among those in `data`, which are numbered from 0."""
         spans = record_spans(data, blank_lines=len(self.header.names) == 1)
+        line, counted = self.origin.line, 0
         for number in sorted(bad):
             start, end = spans[number]
+            line += data.count(b"\n", counted, start)
+            counted = start
+            bad[number].locate(line)
             self.record_errors.add(
                 self.origin.row + number,
                 bad[number],
@@ -462,7 +466,10 @@ class _CsvColumn:
         try:
             text = cell.decode("utf-8")
         except UnicodeDecodeError as fault:
-            return faults.add(pointer, f"expected {self.data_type}, got invalid UTF-8: {fault.reason}")
+            return faults.add(
+                pointer,
+                f"expected {self.data_type}, got invalid UTF-8: {fault.reason} (at byte {fault.start} of the cell)",
+            )
         value = read_cell(text, self.data_type, pointer, faults)
         for path in self.compiled_schema.key_members_of(self.field.name):
             if not faults.count:

@@ -20,9 +20,9 @@ from app.kernel.codecs.compiled import (
     quotation_marks,
     refuse_many_values,
 )
-from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
+from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
-from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
+from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value, refuse_unknown
 from app.kernel.format.rows.change_schema import MarkedSchema
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Schema
 from app.kernel.format.schema.types import DataType, List, Struct
@@ -175,10 +175,7 @@ def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dic
         if name in META_INPUT_NAMES:
             continue
         if name not in compiled_schema.types:
-            if member is None:
-                faults.ignore(place)
-            else:
-                faults.add(place, unknown_field(name, compiled_schema.types))
+            refuse_unknown(name, member, compiled_schema.types, place, faults)
         elif member is None and name in compiled_schema.required_names:
             faults.add(place, null_field(name, str(compiled_schema.types[name])))
         else:

@@ -257,6 +257,59 @@ def test_columns_without_values_are_left_out_until_they_have_one(
     assert types(client) == {"id": "int64", "note": "string", "gone": "double"}
 
 
+CSV, LINES = "text/csv", "application/x-ndjson"
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "code", "reason"),
+    [
+        (
+            "id,name\n1,Łódź\n".encode("iso-8859-2"),
+            CSV,
+            "schema-mismatch",
+            "invalid UTF-8: invalid start byte (at byte 0",
+        ),
+        (
+            b"id,name\n1,2,3\n4,5,6\n",
+            CSV,
+            "schema-mismatch",
+            "line 2: expected 2 cells, as in the header line, got 3",
+        ),
+        (b"# made by hand\nid,name\n1,a\n", CSV, "schema-mismatch", "line 2: expected 1 cells"),
+        (
+            '{"name": "Zoé"}\n'.encode("latin-1"),
+            LINES,
+            "malformed-body",
+            "row 0 (line 1 counted from 1, byte 12): invalid UTF-8",
+        ),
+        ('{"name": "a"}\n'.encode("utf-16"), LINES, "malformed-body", "byte order mark"),
+        (
+            b'[{"id": 1}, {"id": 2}]\n',
+            LINES,
+            "malformed-body",
+            "the body is a JSON array, and NDJSON is one object per line",
+        ),
+        (
+            b'[\n{"id": 1,\n"a": 2}]\n',
+            LINES,
+            "malformed-body",
+            "the body is a JSON array, and NDJSON is one object per line",
+        ),
+        (b'{\n  "id": 1\n}\n', LINES, "malformed-body", "the first line is not a whole object"),
+        (b'{"n": NaN}\n', LINES, "schema-mismatch", "NaN, which is no JSON number"),
+        (b'{"id" 1}\n', LINES, "malformed-body", "not JSON"),
+    ],
+)
+@pytest.mark.parametrize("on_error", ["fail", "quarantine"])
+def test_text_that_cannot_be_read_is_refused_for_its_first_fault(
+    client, send_raw, content, media_type, code, reason, on_error
+):
+    answer = send_raw(content, media_type, create="true", on_error=on_error)
+    document = problem(answer, answer.status_code, code)
+    assert reason in document["detail"]
+    problem(client.get("/datasets/made"), 404, "not-found")
+
+
 def test_rows_without_values_register_nothing(client, send_raw):
     answer = send_raw(b"a,b\n,\n", "text/csv", create="true")
     [error] = problem(answer, 400, "invalid-request")["errors"]
