@@ -50,6 +50,7 @@ CATALOG_PARTICIPANTS: Final = CatalogParticipants(
     history=DefinitionCommits(),
     derivations=_DERIVATIONS,
     deletion=(JobCancellation(), *(each.deletion for each in _PARTICIPANTS if each.deletion is not None)),
+    readers=tuple(each.readers for each in _PARTICIPANTS if each.readers is not None),
 )
 COMMIT_PARTICIPANTS: Final = tuple(each.commit for each in _PARTICIPANTS if each.commit is not None)
 FAILURE_PARTICIPANTS: Final = tuple(

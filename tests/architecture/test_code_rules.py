@@ -13,6 +13,7 @@ import pytest
 from tests.architecture.syntax import ROOT, nodes_of, tree_of
 
 FILE_LINES_MAX = 600
+GENERATED = ROOT / "clients" / "python" / "headwater_client" / "models"
 FUNCTION_LINES_MAX = 70
 FOLDER_MODULES_MAX = 20
 
@@ -51,7 +52,11 @@ def test_checked_files_include_code_and_tests():
 
 def test_files_are_short():
     long = {
-        name(path): lines for path in PYTHON if (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
+        name(path): lines
+        for path in PYTHON
+        # Those that are generated have a module for each tag of the API, and no one edits them.
+        if not path.is_relative_to(GENERATED)
+        and (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
     }
     assert not long, f"more than {FILE_LINES_MAX} lines"
 

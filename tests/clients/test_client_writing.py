@@ -11,6 +11,7 @@ from headwater_client import (
     NewField,
     NewSchema,
     NewTable,
+    NewView,
     Overwrite,
     Problem,
     RelaxField,
@@ -198,6 +199,16 @@ def test_schema_is_changed_and_its_history_listed(headwater, orders):
     assert {page.schema_id for page in headwater.change_pages(orders)} == {3}
     with pytest.raises(Problem, match="412 precondition-failed"):
         headwater.change_schema(changed, DropField(name="pieces"))
+
+
+def test_schema_change_that_breaks_a_view_is_made_with_cascade(headwater, orders):
+    headwater.create_view(NewView(name="notes", sql="SELECT id, note FROM orders"))
+    [reader] = headwater.get_schema(orders).readers
+    assert (reader.kind, reader.name, list(reader.columns)) == ("view", "notes", ["id", "note"])
+    with pytest.raises(Problem, match="409 schema-in-use"):
+        headwater.change_schema(orders, DropField(name="note"))
+    assert headwater.change_schema(orders, DropField(name="note"), cascade="pause").version == 1
+    assert headwater.get_view("notes").state == "paused"
 
 
 def test_quarantined_records_are_listed_repaired_redriven_and_discarded(headwater, orders):

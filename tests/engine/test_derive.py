@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from app.core.jobs.errors import EngineStopped
-from app.features.views.refresh_plan import changes_sql, rows_sql
+from app.features.views.refresh_plan import changes_sql, fitted_plan, rows_sql
+from app.features.views.values import ViewDefinition, ViewMode
 from app.infra.files.errors import CorruptFile
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
@@ -29,6 +31,7 @@ from app.kernel.format.definition.new_dataset import (
     CreateField,
     CreateSchema,
 )
+from app.kernel.format.definition.schema_change import WidenField
 from app.kernel.format.errors import DerivationFailed
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN
@@ -425,3 +428,37 @@ def test_task_that_does_not_check_whether_it_was_stopped_is_reported(
     thread.join(20)
     until(lambda: engine.stopping_seconds() > 0.5, "the task to be reported")
     until(lambda: engine.stopping_seconds() == 0.0, "the task to end", seconds_max=300)
+
+
+def test_columns_that_became_wider_are_read_whole_or_fail_the_view(
+    engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable]
+) -> None:
+    table = new_table(
+        {"id": "int64", "n": "int32", "k": "int32", "s": "struct<a: string>"}, record_key=["id"]
+    )
+    table.write(Write(operation=Operation.INSERT, rows=[{"id": 1, "n": 1, "k": 1, "s": {"a": "x"}}]))
+    exact = "SELECT id, CAST(n AS string) AS n, s.a AS a FROM t"
+    plans = {sql: planned(sql, t=table) for sql in (exact, "SELECT id, k FROM t")}
+    changes = [
+        WidenField(name="n", type_="double"),
+        WidenField(name="k", type_="int64"),
+        WidenField(name="s", type_="struct<a: string, b: string>"),
+    ]
+    table.dataset = evolve(table.dataset, changes)
+    new = {"id": 2, "n": 1.5, "k": 2, "s": {"a": "y", "b": "z"}}
+    table.write(Write(operation=Operation.UPSERT, rows=[new]))
+
+    def refreshed(sql: str) -> list[Row]:
+        view = ViewDefinition(sql=sql, plan=plans[sql], mode=ViewMode.RECOMPUTE)
+        plan = fitted_plan(view, {"t": table.dataset})
+        [source] = plan.sources
+        inputs = {"wider": all_of(table, list(source.columns))}
+        definition = view_of(plans[sql], ["id"])
+        staged = run(engine, rows_sql(plan, {"t": "wider"}, ["id"]), inputs, definition, Operation.SNAPSHOT)
+        return by_id(rows_of(storage, definition, staged))
+
+    assert refreshed(exact) == [{"id": 1, "n": "1.0", "a": "x"}, {"id": 2, "n": "1.5", "a": "y"}]
+    assert refreshed("SELECT id, k FROM t") == [{"id": 1, "k": 1}, {"id": 2, "k": 2}]
+    table.write(Write(operation=Operation.UPSERT, rows=[new | {"id": 3, "k": 2**40}]))
+    with pytest.raises(DerivationFailed):
+        refreshed("SELECT id, k FROM t")

@@ -8,7 +8,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import SourceTransform, TransformField
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage

@@ -9,7 +9,9 @@ from litestar import delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.access.tenants.values import KeyScope, Principal
+from app.core.catalog.impact import SchemaImpact
 from app.core.catalog.schemas import (
+    ChangeDatasetOptions,
     DatasetPage,
     DatasetResponse,
     DatasetSchemaResponse,
@@ -106,6 +108,7 @@ async def get_dataset(path_dataset: Provided[Dataset]) -> Tagged[DatasetResponse
 async def change_dataset(
     dataset: DatasetReference,
     data: JSONBody[UpdateDataset],
+    options: Provided[ChangeDatasetOptions],
     required_if_match_revision: Provided[int],
     datasets: Provided[Datasets],
     granted_datasets: Provided[GrantedDatasets],
@@ -116,18 +119,17 @@ async def change_dataset(
 
     All of them are changed, or none. That makes a version without files, unless only the description and the labels are
     changed. No file is rewritten: rows that are there already are read under the new schema.
+
+    A change of the schema that breaks what names a column of the dataset is refused (409 `schema-in-use`): a view, a
+    source, an export, a webhook, the grants of a key. With `cascade=pause` it is made, and these pause.
     """
     if data.name is not msgspec.UNSET:
         granted_datasets.check_new(data.name)
+    impact = SchemaImpact(principal=principal, cascade=options.cascade is not None)
     changed_dataset = await threads.run(
-        datasets.change,
-        principal.tenant_id,
-        dataset,
-        data,
-        version=required_if_match_revision,
-        actor=principal.actor,
+        datasets.change, impact, dataset, data, version=required_if_match_revision
     )
-    return Tagged(dataset_response(changed_dataset), revision=changed_dataset.version)
+    return Tagged(dataset_response(changed_dataset, impact.broken), revision=changed_dataset.version)
 
 
 @get(
@@ -140,6 +142,7 @@ async def change_dataset(
 async def get_dataset_schema(
     path_dataset: Provided[Dataset],
     datasets: Provided[Datasets],
+    principal: Provided[Principal],
     threads: Provided[Threads],
     schema_id: Annotated[
         int | None,
@@ -151,8 +154,13 @@ async def get_dataset_schema(
         ),
     ] = None,
 ) -> DatasetSchemaResponse:
-    """Returns a schema, with the ids that fields keep when they are renamed."""
-    return schema_response(await threads.run(datasets.schema, path_dataset, schema_id))
+    """Returns a schema, with the ids that fields keep when they are renamed, and what names columns of the latest one:
+    views, sources, exports, webhooks, and the grants of keys.
+    """
+    version = await threads.run(datasets.schema, path_dataset, schema_id)
+    if version.schema.id != path_dataset.definition.schema.id:
+        return schema_response(version)
+    return schema_response(version, await threads.run(datasets.readers, principal, path_dataset))
 
 
 @get(

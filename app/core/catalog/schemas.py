@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Annotated, Final
 
 import msgspec
 
+from app.core.catalog.impact import BrokenReader, ColumnReader, ReaderKind
 from app.core.catalog.values import Dataset, SchemaVersion, Upload
 from app.http.parameters.page_options import PageOptions
 from app.kernel.format.dataset import (
@@ -58,6 +61,21 @@ class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):
 
 class ListSchemasOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_dataset_schemas`."""
+
+
+class Cascade(str, Enum):
+    """What a change of the schema does to what it breaks."""
+
+    PAUSE = "pause"
+
+
+class ChangeDatasetOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `change_dataset`."""
+
+    cascade: Cascade | None = None
+    """`pause`: views, sources, exports and webhooks that a change of the schema breaks pause. Without it such a change
+    is refused.
+    """
 
 
 class ColumnResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +181,10 @@ class DatasetResponse(DatasetSettings, frozen=True, kw_only=True):
     """When its last commit was made; null before the first."""
     links: DatasetLinks
     """The paths of its resources."""
+    broken: list[BrokenReader] | msgspec.UnsetType = msgspec.UNSET
+    """In the response to a change: what the change of the schema has broken, and paused if it can pause. Absent if it
+    has broken nothing.
+    """
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +196,21 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
+class ColumnReaderResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that names columns of the dataset."""
+
+    kind: ReaderKind
+    """What it is. A `key` names columns in its grants."""
+    id: str
+    """Its id."""
+    name: Annotated[str, msgspec.Meta(examples=["totals"])] | None
+    """Its name; null for one without."""
+    columns: Annotated[list[str], msgspec.Meta(examples=[["note"]])]
+    """The columns that it names, in alphabetical order."""
+    every_column: bool
+    """Whether it has all other columns, too, whichever there are."""
+
+
 class DatasetSchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A schema with the permanent ids of its fields."""
 
@@ -183,6 +220,8 @@ class DatasetSchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The columns, in order."""
     created_at: datetime
     """When it became the schema of the dataset."""
+    readers: list[ColumnReaderResponse] | msgspec.UnsetType = msgspec.UNSET
+    """What names columns of the dataset, as far as the key may see it. Absent of an earlier schema, and in lists."""
 
 
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,8 +251,8 @@ def dataset_path(dataset: Dataset) -> str:
     return f"/datasets/{dataset.id}"
 
 
-def dataset_response(dataset: Dataset) -> DatasetResponse:
-    """The JSON form of a dataset."""
+def dataset_response(dataset: Dataset, broken: Sequence[BrokenReader] = ()) -> DatasetResponse:
+    """The JSON form of a dataset. `broken`: what the change of the request has broken."""
     definition = dataset.definition
     path = dataset_path(dataset)
     columns = [
@@ -256,15 +295,33 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
             partitions=f"{path}/partitions",
             statistics=f"{path}/statistics",
         ),
+        broken=list(broken) if broken else msgspec.UNSET,
         **{name: getattr(dataset, name) for name in NOTES},
         **table_settings(definition),
     )
 
 
-def schema_response(version: SchemaVersion) -> DatasetSchemaResponse:
-    """The JSON form of a schema."""
+def schema_response(
+    version: SchemaVersion, readers: Sequence[ColumnReader] | None = None
+) -> DatasetSchemaResponse:
+    """The JSON form of a schema. `readers`: what names its columns; None if it is not shown."""
     schema = version.schema
-    return DatasetSchemaResponse(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
+    return DatasetSchemaResponse(
+        id=schema.id,
+        fields=list(schema.fields),
+        created_at=version.created_at,
+        readers=msgspec.UNSET if readers is None else [_reader_response(each) for each in readers],
+    )
+
+
+def _reader_response(reader: ColumnReader) -> ColumnReaderResponse:
+    return ColumnReaderResponse(
+        kind=reader.kind,
+        id=reader.id,
+        name=reader.name,
+        columns=list(reader.columns),
+        every_column=reader.every_column,
+    )
 
 
 def upload_response(upload: Upload) -> UploadResponse:

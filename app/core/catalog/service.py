@@ -10,6 +10,7 @@ import msgspec
 from app.access.errors import Forbidden, NotFound, PreconditionFailed, scope_missing
 from app.access.tenants.values import KeyScope, Principal, seen_in_part
 from app.core.catalog.errors import DerivedDataset
+from app.core.catalog.impact import ColumnReader, SchemaImpact
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.live_datasets import dataset_not_found
 from app.core.catalog.values import Dataset, SchemaVersion
@@ -68,20 +69,21 @@ class Datasets:
 
     def change(
         self,
-        tenant_id: str,
+        impact: SchemaImpact,
         reference: str,
         request: UpdateDataset,
         *,
         version: int,
-        actor: str | None = None,
     ) -> Dataset:
         """Changes the settings, schema, feed or services of a dataset, which must still be at `version`.
 
-        The change makes the next version, unless it only changes the description or the labels.
+        The change makes the next version, unless it only changes the description or the labels. `impact`: who
+        requests it, and whether what it breaks pauses.
 
         Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
-        DatasetExists, DerivedDataset (the SQL of a view determines its schema).
+        DatasetExists, DerivedDataset (the SQL of a view determines its schema), SchemaInUse.
         """
+        tenant_id = impact.principal.tenant_id
         dataset = self.catalog.get(tenant_id, reference)
         if dataset.version != version:
             raise PreconditionFailed(
@@ -108,8 +110,9 @@ class Datasets:
             definition,
             version=version,
             instant_id=new_instant_id(),
-            actor=actor,
+            actor=impact.principal.actor,
             notes=notes,
+            admit=impact.admit,
         )
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
@@ -117,6 +120,11 @@ class Datasets:
         if schema_id is None:
             schema_id = dataset.definition.schema.id
         return self.catalog.schema(dataset.tenant_id, dataset.id, schema_id)
+
+    def readers(self, principal: Principal, dataset: Dataset) -> Sequence[ColumnReader]:
+        """What names columns of the dataset, as far as the principal may see it."""
+        readers = self.catalog.readers(dataset.tenant_id, dataset)
+        return [each for each in readers if each.shown_to(principal)]
 
     def schemas(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
         """Every schema that the dataset had, the latest first."""

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from app.core.catalog.repository.participants import CatalogParticipants, DeletionParticipant, Derivations
+from app.core.catalog.repository.participants import (
+    CatalogParticipants,
+    DeletionParticipant,
+    Derivations,
+    SchemaReaders,
+)
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.reconcilers import Reconciler
 from app.core.feature.stagers import InputStager
@@ -52,6 +57,8 @@ class Participants:
     deletion: DeletionParticipant | None = None
     derivations: Derivations | None = None
     """Of one feature only."""
+    readers: SchemaReaders | None = None
+    """What of the feature names columns of a dataset."""
 
 
 def _nothing(_: object) -> Mapping[Any, Any]:

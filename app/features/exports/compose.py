@@ -7,12 +7,13 @@ from functools import partial
 from typing import Final
 
 from app.core.consumers.followers import ConsumerKind, Follower
-from app.core.feature.feature import Feature, Worker
+from app.core.feature.feature import Feature, Participants, Worker
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.export import EXPORT
 from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.exports.repository.exports import ExportStore
+from app.features.exports.repository.readers import ExportReaders
 from app.features.exports.service.run import RunExports
 from app.infra.files.folders.admitted import roots_of_tenant
 
@@ -44,4 +45,9 @@ def roots_of(platform: Platform) -> Callable[[str], tuple[str, ...]]:
     return partial(roots_of_tenant, platform.settings.export_roots)
 
 
-FEATURE: Final = Feature(name="exports", tasks=_tasks, followers=_followers)
+FEATURE: Final = Feature(
+    name="exports",
+    participants=Participants(readers=ExportReaders()),
+    tasks=_tasks,
+    followers=_followers,
+)

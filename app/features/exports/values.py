@@ -183,10 +183,14 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewExport(msgspec.Struct, frozen=True, kw_only=True):
-    """An export to add, with the id of the job of its first run. `start` gives the definition its `since`."""
+    """An export to add, with the id of the job of its first run. `start` gives the definition its `since`.
+
+    `schema_id`: the schema that the definition was checked against.
+    """
 
     id: str
     dataset_id: str
+    schema_id: int
     definition: ExportDefinition
     start: FeedStart
     job_id: str

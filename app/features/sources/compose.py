@@ -18,6 +18,7 @@ from app.features.sources.kinds.registry import KINDS
 from app.features.sources.kinds.sql_rows import SqlRows
 from app.features.sources.ports import EndsPartitions, Ledger, SourceEnvironment, SourceKind
 from app.features.sources.repository.participant import SourceParticipant
+from app.features.sources.repository.readers import SourceReaders
 from app.features.sources.repository.rounds import ItemLedger, RoundStore
 from app.features.sources.repository.sources import SourceStore
 from app.features.sources.service.due import StartRounds
@@ -121,6 +122,11 @@ def _environment(platform: Platform) -> Callable[[str], SourceEnvironment]:
 _PARTICIPANT: Final = SourceParticipant()
 FEATURE: Final = Feature(
     name="sources",
-    participants=Participants(commit=_PARTICIPANT, failure=lambda _: _PARTICIPANT, deletion=_PARTICIPANT),
+    participants=Participants(
+        commit=_PARTICIPANT,
+        failure=lambda _: _PARTICIPANT,
+        deletion=_PARTICIPANT,
+        readers=SourceReaders(),
+    ),
     stagers=_stagers,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -204,7 +205,7 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A source to register."""
+    """A source to register. `schemas`: the ids of the schemas that it was checked against, by dataset."""
 
     id: str
     name: str
@@ -212,6 +213,7 @@ class NewSource(msgspec.Struct, frozen=True, kw_only=True):
     definition: SourceDefinition
     secrets: dict[str, Any]
     position: Position = {}
+    schemas: Mapping[str, int] = {}
 
 
 class SourceUpdate(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.stagers import InputStager
 from app.core.jobs.kinds.kind import JobKind
 from app.features.views.repository.participant import ViewParticipant
+from app.features.views.repository.readers import ViewReaders
 from app.features.views.repository.views import ViewStore
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.kernel.derivation.engine import Derivation
@@ -44,6 +45,7 @@ FEATURE: Final = Feature(
         failure=lambda _: _PARTICIPANT,
         deletion=_PARTICIPANT,
         derivations=_PARTICIPANT,
+        readers=ViewReaders(),
     ),
     stagers=_stagers,
     followers=_followers,

@@ -116,12 +116,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
-    """A view to create with its dataset, whose id it has. `inputs`: ids by name in the SQL. `refresh`: its first."""
+    """A view to create with its dataset, whose id it has. `inputs`: ids by name in the SQL. `schemas`: the ids of
+    their schemas, by dataset. `refresh`: its first.
+    """
 
     dataset_id: str
     dataset: DatasetDefinition
     definition: ViewDefinition
     inputs: Mapping[str, str]
+    schemas: Mapping[str, int]
     refresh: NewJob
 
 

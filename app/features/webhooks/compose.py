@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.compose import read_memory, read_snapshots, table_walk
 from app.core.consumers.followers import ConsumerKind, Follower
-from app.core.feature.feature import Feature, Worker
+from app.core.feature.feature import Feature, Participants, Worker
 from app.features.partitions.compose import partitions
 from app.features.webhooks.ports import Receiver
 from app.features.webhooks.receivers.http_sender import HttpSender
@@ -15,6 +15,7 @@ from app.features.webhooks.receivers.topic import TopicReceiver
 from app.features.webhooks.receivers.topic_sender import TopicSender
 from app.features.webhooks.receivers.url import UrlReceiver
 from app.features.webhooks.repository.deliveries import DeliveryStore
+from app.features.webhooks.repository.readers import WebhookReaders
 from app.features.webhooks.retries import RetryRules
 from app.features.webhooks.service.deliver import DeliverWebhooks
 from app.features.webhooks.service.message import Messages
@@ -48,4 +49,6 @@ def receivers(settings: Settings) -> Mapping[ReceiverKind, Receiver]:
     }
 
 
-FEATURE: Final[Feature[object]] = Feature(name="webhooks", followers=_followers)
+FEATURE: Final[Feature[object]] = Feature(
+    name="webhooks", participants=Participants(readers=WebhookReaders()), followers=_followers
+)

@@ -4,5 +4,5 @@
 its changes, or staged rows of a write. `engine.py`: what runs a request and stages its result.
 
 Views and the transforms of sources make requests (`app/features/views/service/refresh.py`,
-`app/features/sources/service/transforms.py`); `workers/engine/derive` runs them.
+`app/features/sources/transforms.py`); `workers/engine/derive` runs them.
 """

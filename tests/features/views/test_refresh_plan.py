@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from app.features.views.new_view import CreateView, define_view
-from app.features.views.refresh_plan import check_inputs, follows_changes, rows_sql
-from app.kernel.format.dataset import TableType
+from app.features.views.refresh_plan import fitted_plan, follows_changes, rows_sql
+from app.features.views.values import ViewDefinition, ViewMode
+from app.kernel.format.dataset import DatasetDefinition, TableType
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.errors import InvalidDataset, InvalidView
 from tests.support.view_inputs import DATASETS, planned
@@ -53,18 +54,38 @@ def test_key_is_checked_unless_it_is_provably_unique(sql: str, key: list[str], c
     assert ("assert_true" in text) is checked
 
 
-def test_inputs_must_have_the_columns_of_the_query() -> None:
-    plan = planned("SELECT id, price FROM orders")
-    check_inputs(plan, DATASETS)
-    orders = DATASETS["orders"]
+def viewed(sql: str) -> ViewDefinition:
+    return ViewDefinition(sql=sql, plan=planned(sql), mode=ViewMode.RECOMPUTE)
+
+
+def changed(dataset: DatasetDefinition, column: str, /, **values: str) -> DatasetDefinition:
     fields = tuple(
-        replace(field, name="cost") if field.name == "price" else field for field in orders.schema.fields
+        replace(field, **values) if field.name == column else field for field in dataset.schema.fields
     )
-    renamed = replace(orders, schema=replace(orders.schema, fields=fields))
+    return replace(dataset, schema=replace(dataset.schema, fields=fields))
+
+
+def test_inputs_must_have_the_columns_of_the_query() -> None:
+    view = viewed("SELECT id, price FROM orders")
+    assert fitted_plan(view, DATASETS) == view.plan
+    renamed = {"orders": changed(DATASETS["orders"], "price", name="cost")}
     with pytest.raises(InvalidView, match='"price"'):
-        check_inputs(plan, {"orders": renamed})
+        fitted_plan(view, renamed)
     # Those that it does not read may go.
-    check_inputs(planned("SELECT id FROM orders"), {"orders": renamed})
+    fitted_plan(viewed("SELECT id FROM orders"), renamed)
+
+
+def test_wider_column_is_bound_again_where_the_result_keeps_its_types() -> None:
+    view = viewed("SELECT id, CAST(byte AS string) AS b FROM orders")
+    wider = {"orders": changed(DATASETS["orders"], "byte", type="double")}
+    plan = fitted_plan(view, wider)
+    assert plan.sources[0].columns["byte"] == "DOUBLE"
+    assert plan.schema == view.plan.schema
+    # A column of the result that would be wider reads as before, if a value that does not fit fails the refresh.
+    view = viewed("SELECT id, byte FROM orders")
+    assert fitted_plan(view, {"orders": changed(DATASETS["orders"], "byte", type="int64")}) == view.plan
+    with pytest.raises(InvalidView, match="type DOUBLE now"):
+        fitted_plan(view, wider)
 
 
 def define(sql: str, **settings: Any) -> Any:

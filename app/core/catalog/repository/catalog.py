@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,6 +10,8 @@ from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, in
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.access.errors import NotFound, PreconditionFailed
+from app.core.catalog.impact import ColumnReader, SchemaStep, refuse_broken
+from app.core.catalog.repository.grants import key_readers
 from app.core.catalog.repository.live_datasets import (
     COUNT,
     LiveDatasets,
@@ -154,12 +156,14 @@ class CatalogStore:
         instant_id: str,
         actor: str | None = None,
         notes: Mapping[str, Any] = MappingProxyType({}),
+        admit: Callable[[Sequence[ColumnReader]], None] = refuse_broken,
     ) -> Dataset:
         """Stores an evolved definition as the next version of the dataset, which must still be at `version`.
 
-        `notes`: settings to change that are not of the table.
+        `notes`: settings to change that are not of the table. `admit` is called with what a change of the schema
+        breaks, which then pauses; it raises SchemaInUse to refuse the change.
 
-        Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken.
+        Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken, SchemaInUse.
         """
         with self._database.tenant(tenant_id) as connection:
             self.live.find(connection, dataset_id)
@@ -167,6 +171,14 @@ class CatalogStore:
             # Read again, since it may have been deleted while this transaction waited for the lock.
             before = self.live.find(connection, dataset_id).definition
             _check_version(head, version)
+            if definition.schema.id != before.schema.id:
+                _pause_broken(
+                    connection,
+                    self._participants,
+                    dataset_id,
+                    SchemaStep(before=before, after=definition),
+                    admit,
+                )
             committed_at, next_offset = change_definition(
                 connection, dataset_id, before, definition, version + 1
             )
@@ -184,6 +196,12 @@ class CatalogStore:
             )
             store_notes(connection, dataset_id, notes)
             return self.live.find(connection, dataset_id)
+
+    def readers(self, tenant_id: str, dataset: Dataset) -> Sequence[ColumnReader]:
+        """What names columns of the dataset."""
+        step = SchemaStep(before=dataset.definition, after=dataset.definition)
+        with self._database.tenant(tenant_id) as connection:
+            return _readers(connection, self._participants, dataset.id, step)
 
     def note(self, tenant_id: str, dataset_id: str, notes: Mapping[str, Any], *, version: int) -> Dataset:
         """Changes settings that are not of the table, of a dataset that must still be at `version`, and stays there.
@@ -254,6 +272,38 @@ def end_dataset(connection: Connection, dataset_id: str, participants: CatalogPa
     )
     for participant in participants.deletion:
         participant.dataset_deleted(connection, dataset_id)
+
+
+def _pause_broken(
+    connection: Connection,
+    participants: CatalogParticipants,
+    dataset_id: str,
+    step: SchemaStep,
+    admit: Callable[[Sequence[ColumnReader]], None],
+) -> None:
+    """Pauses what the step breaks. Raises what `admit` raises."""
+    # Waits for requests that register what reads the dataset; those that come later see the next schema.
+    lock = select(datasets.c.id).where(datasets.c.id == dataset_id).with_for_update(key_share=True)
+    connection.execute(lock)
+    readers = _readers(connection, participants, dataset_id, step)
+    if step.may_expose(readers):
+        earlier = schemas_of(connection, schema_versions.c.dataset_id == dataset_id, limit=None)
+        readers = step.exposing(readers, [each.schema for each in earlier])
+    broken = [each for each in readers if each.breaks]
+    admit(broken)
+    for participant in participants.readers:
+        participant.pause(connection, broken)
+
+
+def _readers(
+    connection: Connection, participants: CatalogParticipants, dataset_id: str, step: SchemaStep
+) -> list[ColumnReader]:
+    readers = [
+        reader
+        for participant in participants.readers
+        for reader in participant.readers(connection, dataset_id, step)
+    ]
+    return readers + list(key_readers(connection, step))
 
 
 def _lock_head(connection: Connection, dataset_id: str) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.access.errors import NotFound
 from app.access.tenants.repository.quotas import check_count
+from app.core.catalog.errors import SchemaChanged
 from app.core.catalog.repository.notes import note_columns, store_notes
 from app.core.catalog.repository.participants import Derivations
 from app.core.catalog.repository.schemas import name_taken, store_schema
@@ -117,6 +118,21 @@ _SHARE: Final = (
 def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:
     """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
     return set(connection.execute(_SHARE, {"ids": list(dataset_ids)}).scalars())
+
+
+def share_schemas(connection: Connection, schemas: Mapping[str, int]) -> None:
+    """Keeps the schemas of datasets as they are until the transaction ends. `schemas`: the expected ids, by dataset.
+
+    The datasets are live. Raises SchemaChanged if one has another schema.
+    """
+    ids = datasets.c.id == any_(bindparam("ids", type_=ARRAY(datasets.c.id.type)))
+    query = select(datasets.c.id, datasets.c.definition).where(ids).order_by(datasets.c.id)
+    for row in connection.execute(query.with_for_update(read=True), {"ids": list(schemas)}):
+        if row.definition.schema.id != schemas[row.id]:
+            raise SchemaChanged(
+                f"the schema of {row.definition.name!r} has changed while the request was checked: send it again",
+                dataset=row.id,
+            )
 
 
 def dataset_of(row: Any) -> Dataset:

@@ -10,6 +10,8 @@ from typing import Protocol
 import msgspec
 from sqlalchemy import ColumnElement, Connection
 
+from app.core.catalog.impact import ColumnReader, SchemaStep
+
 
 class DefinitionCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a dataset's definition, which made `version` and no change in the feed."""
@@ -61,10 +63,23 @@ class DeletionParticipant(Protocol):
         ...
 
 
+class SchemaReaders(Protocol):
+    """Knows what names columns of a dataset, of one kind."""
+
+    def readers(self, connection: Connection, dataset_id: str, step: SchemaStep) -> Sequence[ColumnReader]:
+        """What names columns of the dataset, each with what the step breaks of it. The step is not stored yet."""
+        ...
+
+    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+        """Pauses those of its kind (see `paused_by`). The head of the dataset is locked."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CatalogParticipants:
-    """`deletion` is called in order, which is an order of locks: jobs, views, consumers."""
+    """`deletion` is called in order, which is an order of locks: jobs, views, consumers. So is `readers`."""
 
     history: DefinitionHistory
     derivations: Derivations
     deletion: tuple[DeletionParticipant, ...]
+    readers: tuple[SchemaReaders, ...] = ()

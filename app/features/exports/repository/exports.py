@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
+from app.core.catalog.repository.live_datasets import share_schemas
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, resolve_position
 from app.core.changes.repository import lock_feed, offset_of
@@ -73,10 +74,11 @@ class ExportStore:
         """One transaction: the export, its consumer, and the first run with its job.
 
         One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
-        OffsetExpired, QuotaExceeded.
+        OffsetExpired, SchemaChanged, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             bounds = lock_feed(connection, new.dataset_id)
+            share_schemas(connection, {new.dataset_id: new.schema_id})
             since = resolve_position(offset_of(connection, new.dataset_id, new.start), bounds)
             definition = msgspec.structs.replace(new.definition, since=since)
             _check_end(definition)

@@ -59,7 +59,7 @@ class ManageExports:
         """Adds an export and starts its first run, unless there is no change yet.
 
         Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired, MaskedColumn,
-        GrantNotApplicable, RestrictedGrant.
+        GrantNotApplicable, RestrictedGrant, SchemaChanged.
         """
         _check(dataset, definition)
         if definition.destination is not None:
@@ -67,6 +67,7 @@ class ManageExports:
         new = NewExport(
             id=new_id(),
             dataset_id=dataset.id,
+            schema_id=dataset.definition.schema.id,
             definition=definition,
             start=start,
             job_id=new_id(),

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
-from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.catalog.repository.live_datasets import share_datasets, share_schemas
 from app.core.catalog.repository.participants import Derivations
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.accept import accept_jobs
@@ -51,11 +51,13 @@ class SourceStore:
     def create(self, tenant_id: str, new: NewSource) -> DataSource:
         """A source that is due.
 
-        Raises SourceExists, NotFound if its dataset is gone, InvalidSource if it would close a cycle, QuotaExceeded.
+        Raises SourceExists, NotFound if its dataset is gone, InvalidSource if it would close a cycle, SchemaChanged,
+        QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             if new.dataset_id is not None and not share_datasets(connection, [new.dataset_id]):
                 raise NotFound(f"there is no dataset {new.definition.dataset!r}")
+            share_schemas(connection, new.schemas)
             self._refuse_cycle(connection, new.id, new.definition, new.dataset_id)
             row = connection.execute(
                 insert_unless(sources)

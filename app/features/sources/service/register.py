@@ -16,7 +16,7 @@ from app.core.catalog.values import Dataset
 from app.features.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
 from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.fetch import FetchHere
-from app.features.sources.service.transforms import bind_transform
+from app.features.sources.transforms import bind_transform
 from app.features.sources.values import DataSource, refused_source
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.infra.files.storage import Storage

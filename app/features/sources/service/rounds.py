@@ -29,7 +29,7 @@ from app.features.sources.ports import (
 )
 from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.fetch import FetchHere, FetchInTasks, fetching
-from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
 from app.infra.identifiers import new_id, new_instant_id

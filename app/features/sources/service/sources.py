@@ -19,7 +19,7 @@ from app.features.sources.ports import Position, ReadsDatasets, SourceEnvironmen
 from app.features.sources.repository.sources import SourceStore
 from app.features.sources.service.register import RegisterDataset, check_watermark
 from app.features.sources.service.rounds import new_round
-from app.features.sources.service.transforms import bind_transform
+from app.features.sources.transforms import bind_transform
 from app.features.sources.values import (
     DataSource,
     NewSource,
@@ -60,7 +60,8 @@ class ManageSources:
     ) -> DataSource:
         """Registers a source, which is due at once. `position`: where it starts; empty for the start of its config.
 
-        Raises InvalidRequest, InvalidSource, SourceExists, NotFound, Forbidden, DerivedDataset, QuotaExceeded.
+        Raises InvalidRequest, InvalidSource, SourceExists, NotFound, Forbidden, DerivedDataset, SchemaChanged,
+        QuotaExceeded.
         """
         tenant_id = granted_datasets.principal.tenant_id
         operation = definition.operation
@@ -80,11 +81,18 @@ class ManageSources:
             raise refused_source("/kind", f"expected one of {kinds}, got {definition.kind!r}")
         check_start(definition.kind, position)
         config = kind.checked(definition.config, self.environment_of(tenant_id))
+        found: list[Dataset] = []
         if isinstance(kind, ReadsDatasets):
-            config = kind.resolved(config, lambda name: granted_datasets.reading().get(tenant_id, name))
+
+            def find(name: str) -> Dataset:
+                found.append(granted_datasets.reading().get(tenant_id, name))
+                return found[-1]
+
+            config = kind.resolved(config, find)
         secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
         dataset = self._dataset(granted_datasets, definition)
         if dataset is not None:
+            found.append(dataset)
             refuse_derived(dataset)
             check_watermark(definition.create, dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
@@ -101,6 +109,7 @@ class ManageSources:
                 definition=msgspec.structs.replace(definition, config=config),
                 secrets=secrets,
                 position=position,
+                schemas={each.id: each.definition.schema.id for each in found},
             ),
         )
 

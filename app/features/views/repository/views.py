@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, select, update
 
 from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
-from app.core.catalog.repository.live_datasets import LiveDatasets, share_datasets
+from app.core.catalog.repository.live_datasets import LiveDatasets, share_datasets, share_schemas
 from app.core.catalog.tables import datasets, heads
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
@@ -93,14 +93,15 @@ class ViewStore:
     def create(self, tenant_id: str, new: CheckedView) -> View:
         """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
 
-        Raises DatasetExists, NotFound if an input is gone, QuotaExceeded.
+        Raises DatasetExists, NotFound if an input is gone, SchemaChanged, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             # A deletion of an input comes first, so it is not found here, or waits and finds the view as its reader.
-            live = share_datasets(connection, list(new.inputs.values()))
+            live = share_datasets(connection, list(new.schemas))
             for relation, dataset_id in new.inputs.items():
                 if dataset_id not in live:
                     raise NotFound(f"there is no dataset {relation!r}")
+            share_schemas(connection, new.schemas)
             _DATASETS.insert(connection, new.dataset_id, new.dataset)
             connection.execute(views.insert().values(dataset_id=new.dataset_id, definition=new.definition))
             check_count(connection, "views", _COUNT)
@@ -231,6 +232,12 @@ class ViewStore:
                     .where(instants.c.job_id == claim.job_id)
                     .values(operation=request.operation.value)
                 )
+
+
+def find_views(connection: Connection, condition: ColumnElement[bool]) -> list[View]:
+    """The views for which a condition on a row of `views` holds, by name."""
+    query = _VIEWS.where(condition).order_by(datasets.c.name)
+    return _views(connection, connection.execute(query).all())
 
 
 def _find(connection: Connection, reference: str) -> View:

@@ -20,7 +20,7 @@ from app.core.timeline.errors import OffsetExpired, VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import Advance
-from app.features.views.refresh_plan import changes_sql, check_inputs, rows_sql
+from app.features.views.refresh_plan import changes_sql, fitted_plan, rows_sql
 from app.features.views.repository.views import ViewStore
 from app.features.views.values import (
     View,
@@ -102,8 +102,8 @@ class DeriveView:
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """Computes the rows from the inputs as they are now. Paths of the staged files start with `prefix`.
 
-        Raises InvalidView if an input has lost a column, DerivationFailed, VersionExpired (the process was suspended
-        for long), NotFound, CorruptFile, StorageFull, EngineStopped.
+        Raises InvalidView if a column of an input is lost or of another type, DerivationFailed, VersionExpired (the
+        process was suspended for long), NotFound, CorruptFile, StorageFull, EngineStopped.
         """
         with ExitStack() as stack:
             return self._stage(job, self._pinned_view(job, tag, stack), prefix, tag)
@@ -123,8 +123,7 @@ class DeriveView:
             return view
 
     def _stage(self, job: Job, view: View, prefix: str, tag: str) -> StagedInput:
-        plan = view.definition.plan
-        check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
+        plan = fitted_plan(view.definition, {each.relation: each.dataset.definition for each in view.inputs})
         changes = self._changes(view)
         operation = Operation.SNAPSHOT if changes is None else Operation.CHANGELOG
         request = msgspec.structs.replace(job.write, operation=operation, inputs=_ranges(view))

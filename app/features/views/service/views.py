@@ -42,7 +42,8 @@ class DerivedViews:
     ) -> View:
         """Registers a view; its first refresh is queued with it. `catalog`: where its inputs are looked up.
 
-        Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
+        Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile, SchemaChanged if
+        the schema of one changes meanwhile.
         """
         query = parse_view(new.sql)
         inputs = {name: _input(catalog, tenant_id, new, name) for name in query.inputs}
@@ -64,6 +65,7 @@ class DerivedViews:
                     allow_cross_join=new.allow_cross_join,
                 ),
                 inputs={name: dataset.id for name, dataset in inputs.items()},
+                schemas={each.id: each.definition.schema.id for each in inputs.values()},
                 refresh=new_refresh(dataset_id, actor),
             ),
         )

@@ -22,6 +22,7 @@ from app.features.webhooks.repository.webhook_row import (
     follower_name,
     live_credentials,
     lock_row,
+    pause_webhook,
 )
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
@@ -29,7 +30,6 @@ from app.features.webhooks.values import (
     DeliveryWork,
     FormattedDelivery,
     Reply,
-    WebhookState,
     given_up,
 )
 from app.infra.db.session import Database
@@ -170,12 +170,12 @@ class DeliveryStore:
                     .returning(webhooks.c.failures)
                 ).scalar_one()
                 if failures >= dead_max:
-                    _pause(connection, delivery.webhook_id, Fault.of(given_up(failures, reply)))
+                    pause_webhook(connection, delivery.webhook_id, Fault.of(given_up(failures, reply)))
 
     def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
         """Pauses a webhook that cannot continue."""
         with self._database.tenant(tenant_id) as connection:
-            _pause(connection, webhook_id, error)
+            pause_webhook(connection, webhook_id, error)
 
     def _purge(self, connection: Connection, webhook_id: str) -> None:
         """Removes a few of the oldest messages, if they ended long enough ago."""
@@ -261,11 +261,3 @@ def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDeliv
     """Moves the position past a message; False for a redelivery, since the position is past it already."""
     name = follower_name(delivery.webhook_id)
     return move_consumer(connection, dataset_id, name, delivery.since, delivery.until)
-
-
-def _pause(connection: Connection, webhook_id: str, error: Fault) -> None:
-    connection.execute(
-        update(webhooks)
-        .where(webhooks.c.id == webhook_id, webhooks.c.state == WebhookState.ACTIVE.value)
-        .values(state=WebhookState.PAUSED.value, error=error, revision=webhooks.c.revision + 1)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, and_, case, func, select
+from sqlalchemy import Connection, Select, and_, case, func, select, update
 
 from app.access.errors import NotFound
 from app.core.catalog.tables import datasets, heads
@@ -14,6 +14,7 @@ from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import Delivery, DeliveryState, ReceiverCredentials, Webhook, WebhookState
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import is_uuid
 
 _MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})
@@ -110,3 +111,12 @@ def lock_row(connection: Connection, webhook_id: str) -> str | None:
     """
     query = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
     return connection.execute(query).scalar_one_or_none()
+
+
+def pause_webhook(connection: Connection, webhook_id: str, error: Fault) -> None:
+    """Pauses a webhook that is active. `error`: why."""
+    connection.execute(
+        update(webhooks)
+        .where(webhooks.c.id == webhook_id, webhooks.c.state == WebhookState.ACTIVE.value)
+        .values(state=WebhookState.PAUSED.value, error=error, revision=webhooks.c.revision + 1)
+    )

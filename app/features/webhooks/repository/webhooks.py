@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, and_, delete, func, insert, select, u
 
 from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
-from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.catalog.repository.live_datasets import share_datasets, share_schemas
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
 from app.core.changes.repository import lock_feed, offset_of
@@ -73,19 +73,22 @@ class WebhookStore:
         definition: WebhookDefinition,
         secret: str,
         *,
+        schema_id: int,
         since: ReaderStart,
         max_lag: MaxLag,
         registry_password: str | None = None,
     ) -> Webhook:
-        """`since`: the position to start at. Nothing is cut from there on meanwhile.
+        """`schema_id`: the schema that the definition was checked against. `since`: the position to start at. Nothing
+        is cut from there on meanwhile.
 
-        Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired, QuotaExceeded.
+        Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired, SchemaChanged, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             _share(connection, dataset_id, since)
             bounds = _lock_bounds(connection, dataset_id, definition)
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"there is no dataset {dataset_id!r}")
+            share_schemas(connection, {dataset_id: schema_id})
             act_concerns(webhook=webhook_id)
             connection.execute(
                 insert(webhooks).values(
@@ -166,18 +169,22 @@ class WebhookStore:
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
+        schema_id: int | None = None,
         since: ReaderStart | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
-        With `since` it goes on from there, and what waits is given up.
-        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired, VersionExpired.
+        `schema_id`: the schema that the definition was checked against; None if it does not change, and nothing is
+        sent. With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired, VersionExpired, SchemaChanged.
         """
         with self._database.tenant(tenant_id) as connection:
             # The versions and the feed are locked first, as everywhere, so there are no deadlocks.
             before = find_webhook(connection, webhook_id)
             _share(connection, before.dataset_id, since)
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
+            if schema_id is not None:
+                share_schemas(connection, {before.dataset_id: schema_id})
             webhook = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
             reset_values = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}

@@ -74,6 +74,7 @@ class Webhooks:
             dataset.id,
             definition,
             secret,
+            schema_id=dataset.definition.schema.id,
             since=new.since,
             max_lag=new.max_lag,
             registry_password=new.registry_password,
@@ -137,8 +138,10 @@ class Webhooks:
                 "another registry or user has another password: register another webhook",
             )
         _check_start(change.definition, change.since)
+        schema_id = None
         if change.state is WebhookState.ACTIVE or change.definition != before.definition:
             dataset = self.catalog.get(tenant_id, before.dataset_id)
+            schema_id = dataset.definition.schema.id
             self._check(dataset, change.definition, change.max_lag)
         webhook = self.index.change(
             tenant_id,
@@ -147,6 +150,7 @@ class Webhooks:
             definition=change.definition,
             state=change.state,
             max_lag=change.max_lag,
+            schema_id=schema_id,
             since=change.since,
         )
         self.wake()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from headwater_client.models import (
     CreateRetention,
@@ -49,14 +49,20 @@ class DatasetCalls(Connection):
         return await self._change_dataset(dataset, {"name": name}, version)
 
     async def change_schema(
-        self, dataset: Dataset | str, *changes: SchemaChange, version: int | None = None
+        self,
+        dataset: Dataset | str,
+        *changes: SchemaChange,
+        version: int | None = None,
+        cascade: Literal["pause"] | None = None,
     ) -> Dataset:
         """Applies all of the changes to the schema in order, or none. Returns the dataset.
 
-        `version` is the version for which the changes were made; by default that of the value `dataset`, or the current
-        one. Raises Problem `precondition-failed` if the dataset is at another version.
+        `cascade`: "pause" to pause the views, sources, exports and webhooks that the change breaks. Without it such a
+        change raises Problem `schema-in-use`. `version` is the version for which the changes were made; by default that
+        of the value `dataset`, or the current one. Raises Problem `precondition-failed` if the
+        dataset is at another version.
         """
-        return await self._change_dataset(dataset, {"changes": changes}, version)
+        return await self._change_dataset(dataset, {"changes": changes}, version, cascade)
 
     async def change_retention(
         self, dataset: Dataset | str, retention: CreateRetention | None, *, version: int | None = None
@@ -101,15 +107,20 @@ class DatasetCalls(Connection):
         return await self._change_dataset(dataset, {"labels": labels}, version)
 
     async def _change_dataset(
-        self, dataset: Dataset | str, change: dict[str, Any], version: int | None
+        self,
+        dataset: Dataset | str,
+        change: dict[str, Any],
+        version: int | None,
+        cascade: str | None = None,
     ) -> Dataset:
         if version is None:
             found = dataset if isinstance(dataset, Dataset) else await self.get_dataset(dataset)
             version = found.version
-        return decoded(Dataset, await self._change(dataset_path(dataset), change, f'"{version}"'))
+        query = "" if cascade is None else f"?cascade={cascade}"
+        return decoded(Dataset, await self._change(dataset_path(dataset) + query, change, f'"{version}"'))
 
     async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> DatasetSchema:
-        """The current schema of a dataset, or an earlier one."""
+        """The current schema of a dataset, with what names its columns, or an earlier one."""
         answer = await self._get(f"{dataset_path(dataset)}/schema", given({"id": schema_id}))
         return decoded(DatasetSchema, answer)
 

@@ -77,6 +77,23 @@ class BatchTagPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The number of such tags that are kept, 1 to 10,000."""
 
 
+class BrokenReader(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a change of the schema breaks, and what to do about it."""
+
+    column: str
+    """The column, by its name before the change."""
+    detail: str
+    """What the change does to it."""
+    kind: str
+    """What it is. The grants of a `key` name the column."""
+    id: str
+    """Its id."""
+    name: str | None
+    """Its name; null for one without."""
+    action: str
+    """What to do about it."""
+
+
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """The distribution of rows over file groups and, within a group, over buckets."""
 
@@ -143,6 +160,21 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may contain nulls."""
     doc: str | None
     """Its description."""
+
+
+class ColumnReader(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that names columns of the dataset."""
+
+    kind: str
+    """What it is. A `key` names columns in its grants."""
+    id: str
+    """Its id."""
+    name: str | None
+    """Its name; null for one without."""
+    columns: tuple[str, ...]
+    """The columns that it names, in alphabetical order."""
+    every_column: bool
+    """Whether it has all other columns, too, whichever there are."""
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
@@ -332,6 +364,10 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """When its last commit was made; null before the first."""
     links: DatasetLinks
     """The paths of its resources."""
+    broken: tuple[BrokenReader, ...] | None = None
+    """In the response to a change: what the change of the schema has broken, and paused if it can pause. Absent if it
+    has broken nothing.
+    """
 
 
 class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
@@ -375,6 +411,8 @@ class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
     """The columns, in order."""
     created_at: datetime
     """When it became the schema of the dataset."""
+    readers: tuple[ColumnReader, ...] | None = None
+    """What names columns of the dataset, as far as the key may see it. Absent of an earlier schema, and in lists."""
 
 
 class Deletes(msgspec.Struct, frozen=True, kw_only=True):

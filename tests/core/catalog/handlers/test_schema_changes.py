@@ -54,7 +54,7 @@ def test_schemas_of_all_versions_stay_readable(client, trips):
     ]
     listed = client.get(f"{trips}/schemas", params={"page_size": 2}).json()
     assert [schema["id"] for schema in listed["items"]] == [3, 2]
-    assert listed["items"][0] == latest
+    assert listed["items"][0] | {"readers": []} == latest
     rest = client.get(f"{trips}/schemas", params={"page_token": listed["next_page_token"]}).json()
     assert rest == {"items": [first], "next_page_token": None}
     problem(client.get(f"{trips}/schema", params={"id": 4}), 404, "not-found")

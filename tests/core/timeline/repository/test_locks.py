@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -11,6 +12,10 @@ import msgspec
 import pytest
 from sqlalchemy import Connection, delete, insert, select, text, update
 
+from app.core.catalog.errors import SchemaChanged
+from app.core.catalog.impact import ColumnReader, SchemaStep
+from app.core.catalog.repository.catalog import CatalogStore
+from app.core.catalog.repository.live_datasets import share_schemas
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.changes.repository import lock_feed
@@ -34,8 +39,11 @@ from app.infra.db.times import lease_end
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.dataset import Retention
+from app.kernel.format.dataset import DatasetDefinition, Retention
+from app.kernel.format.definition.evolution import evolve
+from app.kernel.format.definition.schema_change import DropField
 from app.kernel.format.errors import Fault
+from app.process.features import CATALOG_PARTICIPANTS
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.waiting import until
@@ -184,6 +192,47 @@ def test_feed_is_cut_behind_a_consumer_that_is_being_moved(stores: Stores, feed:
         with racing(connection, lambda: cut(stores, feed)) as changes:
             connection.commit()
     assert changes.result() == 3
+
+
+def without_value(dataset: Dataset) -> DatasetDefinition:
+    """The definition under its next schema, without its last field."""
+    return evolve(dataset.definition, [DropField(name=dataset.definition.schema.fields[-1].name)])
+
+
+def test_schema_changes_once_what_is_registered_meanwhile_is_there(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    """The change waits, so that what it breaks includes what was checked against the schema before it."""
+    seen: list[str] = []
+
+    class Registered:
+        def readers(
+            self, connection: Connection, dataset_id: str, step: SchemaStep
+        ) -> Sequence[ColumnReader]:
+            seen.extend(connection.execute(select(consumers.c.name)).scalars())
+            return []
+
+        def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+            assert not broken
+
+    catalog = CatalogStore(
+        stores.database, dataclasses.replace(CATALOG_PARTICIPANTS, readers=(Registered(),))
+    )
+
+    def change() -> Dataset:
+        return catalog.evolve(
+            tenant_id, dataset.id, without_value(dataset), version=0, instant_id=new_instant_id()
+        )
+
+    with stores.database.tenant(tenant_id) as connection:
+        share_schemas(connection, {dataset.id: 1})
+        with racing(connection, change) as changed:
+            add_follower(connection, dataset.id, "view:x", ConsumerKind.VIEW, 0)
+            connection.commit()
+    assert changed.result().definition.schema.id == 2
+    assert seen == ["view:x"]
+    with stores.database.tenant(tenant_id) as connection, pytest.raises(SchemaChanged):
+        share_schemas(connection, {dataset.id: 1})
 
 
 def test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan(

@@ -75,6 +75,7 @@ def _new(dataset: Dataset, definition: ExportDefinition) -> NewExport:
     return NewExport(
         id=new_id(),
         dataset_id=dataset.id,
+        schema_id=dataset.definition.schema.id,
         definition=definition,
         start=StartingPosition.EARLIEST,
         job_id=new_id(),

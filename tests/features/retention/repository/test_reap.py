@@ -121,6 +121,7 @@ def _export(stores: Stores, dataset: Dataset, path: str) -> None:
     new = NewExport(
         id=new_id(),
         dataset_id=dataset.id,
+        schema_id=dataset.definition.schema.id,
         definition=definition,
         start=StartingPosition.EARLIEST,
         job_id=new_id(),

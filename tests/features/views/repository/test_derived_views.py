@@ -70,6 +70,7 @@ def a_view(*inputs: Dataset, name: str | None = None) -> CheckedView:
         dataset=definition(name or f"view{next(_names)}"),
         definition=ViewDefinition(sql=SQL, plan=PLAN, mode=ViewMode.RECOMPUTE),
         inputs={each.definition.name: each.id for each in inputs},
+        schemas={each.id: each.definition.schema.id for each in inputs},
         refresh=a_refresh(view_id),
     )
 

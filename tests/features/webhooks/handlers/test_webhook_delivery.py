@@ -268,11 +268,16 @@ def test_filter_that_no_longer_matches_the_schema_pauses_the_webhook(
 ) -> None:
     webhook = register(where="note = 'a'")
     dropped = {"changes": [{"kind": "drop", "name": "note"}]}
-    changed = client.patch(orders, json=dropped, headers={"If-Match": client.get(orders).headers["etag"]})
+    changed = client.patch(
+        orders,
+        json=dropped,
+        headers={"If-Match": client.get(orders).headers["etag"]},
+        params={"cascade": "pause"},
+    )
     assert changed.status_code == 200, changed.text
     write(client, service, {"id": 1})
     found = state_of(client, webhook)
-    assert (found["state"], found["error"]["type"]) == ("paused", "/problems/invalid-filter")
+    assert (found["state"], found["error"]["type"]) == ("paused", "/problems/schema-in-use")
     refused = client.patch(
         f"/webhooks/{webhook['id']}", json={"state": "active"}, headers={"If-Match": f'"{found["revision"]}"'}
     )

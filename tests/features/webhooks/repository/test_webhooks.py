@@ -72,7 +72,14 @@ def commit(stores: Stores, tenant_id: str, running: Callable[..., object]) -> Ca
 @pytest.fixture
 def webhook(webhooks: WebhookStore, tenant_id: str, dataset: Dataset) -> Webhook:
     return webhooks.add(
-        tenant_id, new_id(), dataset.id, DEFINITION, "whsec_1", since=StartingPosition.NOW, max_lag=MaxLag()
+        tenant_id,
+        new_id(),
+        dataset.id,
+        DEFINITION,
+        "whsec_1",
+        schema_id=dataset.definition.schema.id,
+        since=StartingPosition.NOW,
+        max_lag=MaxLag(),
     )
 
 
