@@ -136,6 +136,20 @@ def compile_schema(schema: Schema) -> CompiledSchema:
     )
 
 
+@functools.lru_cache(maxsize=256)
+def decoder_ignoring(
+    types: tuple[tuple[str, DataType], ...], required_names: frozenset[str], ignored: tuple[str, ...]
+) -> msgspec.json.Decoder[Any] | None:
+    """The decoder of rows that may have further members, called x0, x1 …, which are null.
+
+    None where msgspec cannot express the names.
+    """
+    try:
+        return msgspec.json.Decoder(_row_type(types, required_names, ignored))
+    except ValueError:
+        return None
+
+
 def count_leaves(data_type: DataType) -> int:
     """The least number of values in a value of the type, absent values included."""
     match data_type:
@@ -222,8 +236,13 @@ def _bare_type(data_type: DataType) -> Any:
             return data_type.json_type
 
 
-def _row_type(types: tuple[tuple[str, DataType], ...], required_names: frozenset[str]) -> Any:
-    """A msgspec struct of the members, named f0, f1 … Raises ValueError for names that it does not support."""
+def _row_type(
+    types: tuple[tuple[str, DataType], ...], required_names: frozenset[str], ignored: Sequence[str] = ()
+) -> Any:
+    """A msgspec struct of the members, named f0, f1 …, and of ignored ones, named x0, x1 …, which are null.
+
+    Raises ValueError for names that it does not support.
+    """
     fields: list[Any] = []
     for number, (name, data_type) in enumerate(types):
         if name in required_names:
@@ -231,6 +250,8 @@ def _row_type(types: tuple[tuple[str, DataType], ...], required_names: frozenset
         else:
             fields.append((f"f{number}", _value_type(data_type), UNSET))
     names = {f"f{number}": name for number, (name, _) in enumerate(types)}
+    names |= {f"x{number}": name for number, name in enumerate(ignored)}
+    fields += [(f"x{number}", None, UNSET) for number in range(len(ignored))]
     return msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 

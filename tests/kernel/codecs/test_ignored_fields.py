@@ -72,15 +72,23 @@ def test_null_members_that_the_schema_does_not_have_are_ignored(
     assert read(form, content) == (stored, ignored)
 
 
-def test_rows_with_ignored_members_are_decoded_together() -> None:
-    texts = [json.dumps({"id": number, "new": None, "place": {"y": None}}).encode() for number in range(3)]
+@pytest.mark.parametrize("place", [{"x": 1}, {"y": None}])
+@pytest.mark.parametrize("late", [{}, {"late": None}])
+def test_rows_with_ignored_members_are_decoded_together(place: dict[str, Any], late: dict[str, Any]) -> None:
+    rows: list[dict[str, Any]] = [{"id": number, "new": None, "place": place} for number in range(100)]
+    rows[70] = {"id": 70}
+    texts = [json.dumps(row).encode() for row in [*rows, {"id": 100, **late}]]
     ignored: set[str] = set()
     table = RowReader(SCHEMA).decode_batch(texts, ignored)
     assert table is not None
-    assert table.num_rows == 3
-    assert ignored == {"new", "place.y"}
-    # The next rows do not have them.
+    assert table.column("id").to_pylist() == list(range(101))
+    assert ignored == {"new", *late} | ({"place.y"} if "y" in place else set())
+    # The next rows do not have them, or have others.
     assert RowReader(SCHEMA).decode_batch([b'{"id": 4}'], ignored) is not None
+    assert RowReader(SCHEMA).decode_batch([b'{"id": 4, "other": null}'], ignored) is not None
+    assert "other" in ignored
+    assert RowReader(SCHEMA).decode_batch([b'{"id": 4, "other": 1}'], ignored) is None
+    assert RowReader(SCHEMA).decode_batch([b'{"id": 4, "other": null, "other": null}'], ignored) is None
 
 
 @pytest.mark.parametrize(

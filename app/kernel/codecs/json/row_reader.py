@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from app.kernel.codecs.compiled import (
     CompiledSchema,
     Tally,
     compile_schema,
+    decoder_ignoring,
     quotation_marks,
     refuse_many_values,
 )
@@ -31,6 +33,9 @@ _META_MARK: Final = f'"{RESERVED_PREFIX}'.encode()
 # How msgspec begins the message for a member that the type does not have.
 _UNKNOWN: Final = "Object contains unknown field"
 _NULL: Final = b"null"
+_PROBED_ROWS: Final = 64
+# Types with other names are compiled again.
+_IGNORED_MAX: Final = 200
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MEMBERS_OF_VALUE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
@@ -55,7 +60,7 @@ class RowReader:
             return None
         known = _KnownMembers(self.compiled_schema.types)
         try:
-            rows = self._decoded(texts, known, has_others=bool(ignored) or _META_MARK in text)
+            rows = self._decoded(texts, known, ignored, has_meta=_META_MARK in text)
             table = self.compiled_schema.assemble(rows, known.tally)
         except FAST_PATH_FAULTS:
             return None
@@ -69,17 +74,45 @@ class RowReader:
         ignored |= known.ignored
         return table
 
-    def _decoded(self, texts: Sequence[bytes], known: _KnownMembers, *, has_others: bool) -> list[Any]:
+    def _decoded(
+        self, texts: Sequence[bytes], known: _KnownMembers, ignored: set[str], *, has_meta: bool
+    ) -> list[Any]:
         """Raises one of FAST_PATH_FAULTS."""
         assert self.compiled_schema.decode_row is not None
         decode = self.compiled_schema.decode_row.decode
-        if not has_others:
+        if not ignored and not has_meta:
             try:
                 return list(map(decode, texts))
             except msgspec.ValidationError as fault:
                 if not str(fault).startswith(_UNKNOWN):
                     raise
-        return [decode(known.row(text)) for text in texts]
+        rows = None if has_meta else self._decoded_ignoring(texts, known, ignored)
+        return [decode(known.row(text)) for text in texts] if rows is None else rows
+
+    def _decoded_ignoring(
+        self, texts: Sequence[bytes], known: _KnownMembers, ignored: set[str]
+    ) -> list[Any] | None:
+        """The rows, if the only unknown members are those of the first rows, in no struct. Raises FAST_PATH_FAULTS."""
+        first = _KnownMembers(self.compiled_schema.types)
+        for text in texts[:_PROBED_ROWS]:
+            first.row(text)
+        names = tuple(sorted((ignored | first.ignored) - self.compiled_schema.types.keys()))
+        if len(names) > _IGNORED_MAX:
+            return None
+        types, required_names = self.compiled_schema.types, self.compiled_schema.required_names
+        decoder = decoder_ignoring(tuple(types.items()), required_names, names)
+        if decoder is None:
+            return None
+        try:
+            rows = list(map(decoder.decode, texts))
+        except msgspec.ValidationError:
+            return None
+        for number, name in enumerate(names):
+            count = sum(value is None for value in map(attrgetter(f"x{number}"), rows))
+            known.tally.members += count
+            if count:
+                known.ignored.add(name)
+        return rows
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
         """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
