@@ -29,6 +29,7 @@ from app.features.webhooks.values import (
     WebhookChange,
     WebhookDefinition,
     WebhookEvents,
+    WebhookRetry,
     WebhookState,
 )
 from app.http.encoding import PROBLEM
@@ -173,6 +174,8 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
+    retry: WebhookRetry | None
+    """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: Annotated[dict[str, Any], PROBLEM] | None
     """Why the service paused the webhook."""
     revision: int

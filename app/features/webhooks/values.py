@@ -162,11 +162,27 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return options.registry_url or "", options.registry_username
 
 
+class WebhookRetry(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that a webhook waits with, since its last attempt has failed."""
+
+    delivery: str
+    """The id of the message."""
+    attempts: int
+    """How often it was sent."""
+    status: int | None
+    """The HTTP status of the last answer; null if there was none."""
+    error: str | None
+    """What was wrong with the last attempt."""
+    next_attempt_at: datetime
+    """When it is sent again, unless the webhook is paused."""
+
+
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook as its users see it. `place`: what is before it is done with. `pending`: the number of changes from
     its offset on.
 
-    `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes.
+    `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes. `retry`:
+    the next message, if it has failed.
     """
 
     id: str
@@ -176,6 +192,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     state: WebhookState
     error: Fault | None
     failures: int
+    retry: WebhookRetry | None
     revision: int
     place: ConsumerPlace
     pending: int

@@ -16,6 +16,8 @@ from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 _TOTAL_SECONDS_MAX: Final = 15.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024
 _ERROR_BYTES_MAX: Final = 1024
+# Those that name another URL; 304, for one, does not.
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _USER_AGENT: Final = "Headwater-Webhooks/1"
 
 
@@ -72,7 +74,7 @@ def _fault(answer: _Answer) -> str | None:
     """What was wrong, in the receiver's words if it has any."""
     if 200 <= answer.status < 300:
         return None
-    if 300 <= answer.status < 400:
+    if answer.status in _REDIRECTS:
         return "redirects are not followed; give the webhook the URL that this one leads to"
     return _printable(answer.content) or http.client.responses.get(answer.status, "")
 

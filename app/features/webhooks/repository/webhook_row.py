@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, and_, case, func, select, update
+from sqlalchemy import Connection, Select, and_, case, func, select, true, update
 
 from app.access.errors import NotFound
 from app.core.catalog.tables import datasets, heads
@@ -13,12 +13,20 @@ from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
 from app.features.webhooks.tables import webhook_deliveries, webhooks
-from app.features.webhooks.values import Delivery, DeliveryState, ReceiverCredentials, Webhook, WebhookState
+from app.features.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    ReceiverCredentials,
+    Webhook,
+    WebhookRetry,
+    WebhookState,
+)
 from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import is_uuid
 
 _MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})
 _PLACES: Final = ("since", "since_snapshot", "next_since", "next_snapshot")
+_RETRY: Final = ("id", "attempts", "status", "error", "next_attempt_at")
 DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in (*_MEMBERS, *_PLACES))
 
 
@@ -72,6 +80,19 @@ def select_webhooks() -> Select[Any]:
     of_partitions = consumers.c.kind == ConsumerKind.PARTITION_WEBHOOK.value
     count = case((of_partitions, func.coalesce(partition_feeds.c.next_event, 0)), else_=heads.c.next_offset)
     pending = (count - consumers.c.position).label("pending")
+    retry = (
+        select(*(webhook_deliveries.c[name].label(f"retry_{name}") for name in _RETRY))
+        .where(
+            webhook_deliveries.c.webhook_id == webhooks.c.id,
+            webhook_deliveries.c.state == DeliveryState.PENDING.value,
+            webhook_deliveries.c.attempts > 0,
+            webhook_deliveries.c.since == consumers.c.position,
+            webhook_deliveries.c.since_snapshot.is_not_distinct_from(consumers.c.snapshot),
+        )
+        .order_by(webhook_deliveries.c.next_attempt_at)
+        .limit(1)
+        .lateral("retry")
+    )
     columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
     return (
         select(
@@ -82,6 +103,7 @@ def select_webhooks() -> Select[Any]:
             pending,
             consumers.c.max_lag_rows,
             consumers.c.max_lag_seconds,
+            *retry.c,
         )
         .join(datasets, datasets.c.id == webhooks.c.dataset_id)
         .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
@@ -93,6 +115,7 @@ def select_webhooks() -> Select[Any]:
                 consumers.c.name == func.concat(follower_name(""), webhooks.c.id),
             ),
         )
+        .outerjoin(retry, true())
     )
 
 
@@ -101,7 +124,10 @@ def webhook_of(row: Any) -> Webhook:
     values = row._asdict()
     max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
     place = ConsumerPlace.stored(values.pop("position"), values.pop("snapshot"))
-    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag, "place": place})
+    attempt = {name: values.pop(f"retry_{name}") for name in _RETRY}
+    retry = None if attempt["id"] is None else WebhookRetry(delivery=attempt.pop("id"), **attempt)
+    state = WebhookState(values["state"])
+    return Webhook(**{**values, "state": state, "max_lag": max_lag, "place": place, "retry": retry})
 
 
 def lock_row(connection: Connection, webhook_id: str) -> str | None:

@@ -126,6 +126,12 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
         assert not other.messages
 
 
+def test_status_that_names_no_other_url_is_no_redirect(receiver: Receiver) -> None:
+    receiver.answer(304)
+    reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
+    assert (reply.status, reply.delivered, reply.error) == (304, False, "Not Modified")
+
+
 def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
