@@ -53,7 +53,7 @@ def test_commands_register_pause_reset_and_delete_sources(
     assert headwater("pause", "in") == "Source in is paused.\n"
     assert headwater("resume", "in") == "Source in is active.\n"
     assert "read again" in headwater("reset", "in", "--position", '{"files": 3, "last": "c"}')
-    pages = {"url": "https://api.example/pages", "cursor_parameter": "after"}
+    pages = {"url": "http://127.0.0.1:1/pages", "cursor_parameter": "after"}
     read = file_of("pages.json", **body | {"name": "pages", "kind": "http", "config": pages})
     assert "Source pages has the id" in headwater("create", read)
     moved = headwater("reset", "pages", "--position", '{"cursor": "c", "read": 3}')

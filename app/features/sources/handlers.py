@@ -48,6 +48,7 @@ async def create_source(
     sources: Provided[ManageSources],
     granted_datasets: Provided[GrantedDatasets],
     idempotency: Provided[Idempotency],
+    outbound: Provided[Threads],
 ) -> Created[SourceResponse]:
     """Registers something whose data are written to a dataset as they arrive: files, other datasets, HTTP APIs or
     databases.
@@ -59,7 +60,8 @@ async def create_source(
         source = sources.create(granted_datasets, data.name, source_definition(data), data.position)
         return Created(source_response(source), path=source_path(source), revision=source.revision)
 
-    return await idempotency.run(create)
+    # It may look hosts up, which takes as long as their name servers do.
+    return await idempotency.run(create, threads=outbound)
 
 
 @get(

@@ -20,7 +20,7 @@ from app.kernel.format.definition.schema_merge import typed_shape
 from app.kernel.format.errors import Fault, FieldError, MalformedBody
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
-from app.kernel.format.schema.shapes import Shape
+from app.kernel.format.schema.shapes import Shape, common_members
 from app.kernel.format.schema.types import parse_type
 
 
@@ -43,6 +43,8 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         self._quarantine = quarantine
         self._is_live = is_live
         self._bodies: list[FetchedBody] = []
+        self._columns: dict[str, Shape] = {}
+        self._rejection: str | None = None
         self._open = ExitStack()
         self._sink: QuarantineSink | None = None
         self._records: BadRecords | None = None
@@ -65,6 +67,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
             yield cast("BinaryIO", sink)
         if sink.size_bytes == 0:
             self._storage.delete([path])
+            self._columns = common_members(self._columns, _shapes(columns or {}))
             return
         raw = RawInput(
             path=path,
@@ -89,6 +92,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         """See `Output.reject`."""
         if self._quarantine is None:
             raise MalformedBody(detail)
+        self._rejection = self._rejection or detail
         if self._records is None:
             store = QuarantineFileStore(self._storage)
             self._sink = self._open.enter_context(store.sink(f"{self._quarantine}.parquet"))
@@ -101,6 +105,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         error = MalformedBody(detail)
         if self._quarantine is None:
             raise error
+        self._rejection = self._rejection or detail
         return msgspec.structs.replace(item, error=Fault.of(error))
 
     def __enter__(self) -> Self:
@@ -121,6 +126,8 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
             position=part.position,
             items=part.items,
             quarantine_files=() if quarantine_file is None else (quarantine_file,),
+            columns=self._columns,
+            rejection=self._rejection,
         )
 
 

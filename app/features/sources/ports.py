@@ -16,6 +16,7 @@ import msgspec
 from app.core.catalog.values import Dataset
 from app.core.timeline.values import SourceItem
 from app.kernel.commit.write_options import ChangeOrder
+from app.kernel.format.definition.new_dataset import CreateSchema
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
@@ -94,12 +95,18 @@ class PartRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of a part: that of the kind, its bodies, and the records that it could not decode."""
+    """The result of a part: that of the kind, its bodies, and the records that it could not decode.
+
+    `columns`: those of bodies without a row, as far as the kind knows them. `rejection`: why the first record or item
+    was left out, if one was.
+    """
 
     bodies: tuple[FetchedBody, ...] = ()
     position: Position = {}
     items: tuple[SourceItem, ...] = ()
     quarantine_files: tuple[QuarantineFile, ...] = ()
+    columns: dict[str, Shape] = {}
+    rejection: str | None = None
 
 
 class SourceLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -148,7 +155,8 @@ class Output(Protocol):
         columns: Mapping[str, str | Shape] | None = None,
         runs: list[RowRun] | None = None,
     ) -> AbstractContextManager[BinaryIO]:
-        """A writer for a new body; on an exception, or without a byte, there is none.
+        """A writer for a new body; on an exception, or without a byte, there is none. The columns of one without a byte
+        are kept.
 
         `item`: what the body is the content of; it gets the checksum and the size of the bytes. `columns`: the types
         of the columns of its rows, or what is known of their values, filled in by the time the writer is left; without
@@ -178,6 +186,11 @@ class Output(Protocol):
 
 class SourceKind(Protocol):
     """A kind of source."""
+
+    @property
+    def needs(self) -> str:
+        """What the columns of a dataset are known from, such as `a record`."""
+        ...
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -224,5 +237,25 @@ class ReadsDatasets(Protocol):
         """The config with the ids of its datasets. `find`: finds those that the principal may read whole.
 
         Raises NotFound, Forbidden, RestrictedGrant, InvalidRequest.
+        """
+        ...
+
+
+@runtime_checkable
+class KnowsColumns(Protocol):
+    """A kind that knows the columns of what it reads, whatever the rows."""
+
+    def columns(self, place: Place) -> CreateSchema:
+        """The columns of a dataset with these rows. Raises SourceFailed."""
+        ...
+
+
+@runtime_checkable
+class Connects(Protocol):
+    """A kind that connects to hosts that its config names."""
+
+    def check_addresses(self, config: dict[str, Any], environment: SourceEnvironment) -> None:
+        """Looks the hosts up, as things are now. Connects to nothing. Raises InvalidSource for one that must not be
+        connected to, whose pointer begins with `/config`.
         """
         ...

@@ -172,7 +172,7 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     last_round: RoundSummary | None
     """The last round that was committed; null before the first."""
     last_error: Annotated[dict[str, Any], PROBLEM] | None
-    """Why its last round failed; null if it did not."""
+    """Why its last round failed, or what it waits for to register its dataset; null otherwise."""
     failures: int
     """The number of failures in a row."""
     revision: int

@@ -44,6 +44,10 @@ class HeadwaterError(Exception):
         HeadwaterError.__init__(error, detail, **facts)
         return error
 
+    def of_origin(self, origin: str) -> Self:
+        """The error with what was read: in front of its detail, and as the fact `origin`."""
+        return self.restored(f"{origin}: {self.detail}", {**self.facts, "origin": origin})
+
 
 class InvalidRequest(HeadwaterError):
     """The request cannot be understood. `errors` lists every fault."""

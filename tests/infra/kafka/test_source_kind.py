@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from app.features.sources.errors import InvalidSource
 from app.features.sources.kinds.kafka import Kafka
 from app.features.sources.ports import RoundLimits, SourceEnvironment
 from app.infra.kafka.errors import SourceFailed, SourceUnavailable
@@ -289,6 +290,23 @@ def test_addresses_that_are_not_allowed_are_refused(topic: Topic, new_rounds: Ne
     outside = SourceEnvironment(allow=("10.0.0.0/8",), plain_http=True)
     with pytest.raises(SourceFailed, match="not on the public internet"):
         new_rounds(topic, environment=outside).round()
+
+
+@pytest.mark.parametrize(
+    ("config", "pointer"),
+    [
+        ({"bootstrap_servers": "10.0.0.1:9092"}, "/config/bootstrap_servers"),
+        ({"bootstrap_servers": "127.0.0.1:22"}, "/config/bootstrap_servers"),
+        ({"registry_url": "http://10.0.0.1:8081"}, "/config/registry_url"),
+    ],
+)
+def test_addresses_that_are_not_admitted_are_refused_at_registration(
+    config: dict[str, Any], pointer: str
+) -> None:
+    complete = Kafka().checked({"bootstrap_servers": "127.0.0.1:9092", "topic": "t"} | config, LOCAL)
+    with pytest.raises(InvalidSource) as caught:
+        Kafka().check_addresses(complete, LOCAL)
+    assert [error["pointer"] for error in caught.value.facts["errors"]] == [pointer]
 
 
 def test_broker_that_is_named_by_another_is_checked(topic: Topic, new_rounds: NewRounds) -> None:

@@ -331,7 +331,7 @@ def test_schemas_of_the_registry_are_the_columns_and_change_in_flight(
 
 def test_passwords_are_not_shown(client: httpx2.Client, orders: str) -> None:
     config = {
-        "bootstrap_servers": "127.0.0.1:9",
+        "bootstrap_servers": "127.0.0.1:9092",
         "topic": "t",
         "security_protocol": "sasl_plaintext",
         "username": "ann",

@@ -324,4 +324,4 @@ def _errors_of(origin: str) -> Iterator[None]:
     except HeadwaterError as error:
         if not origin or isinstance(error, Unavailable | StorageFull | CorruptFile):
             raise
-        raise error.restored(f"{origin}: {error.detail}", {**error.facts, "origin": origin}) from error
+        raise error.of_origin(origin) from error

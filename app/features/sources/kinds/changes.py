@@ -6,7 +6,7 @@ with `form: rows`, as the rows that were added or corrected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -38,10 +38,13 @@ from app.features.sources.ports import (
 from app.infra.kafka.errors import SourceFailed
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_ndjson
 from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.definition.new_dataset import CreateField, CreateSchema
 from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op
 from app.kernel.format.rows.formats import Format
+from app.kernel.format.schema.schema import Field
+from app.kernel.format.schema.shapes import Shape
 
 _PAGE_CHANGES: Final = 50_000
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -102,6 +105,7 @@ class DatasetChanges:
     read: ReadChanges
     at_commit: Callable[[str, str, FromVersion | FromTime], int]
     behind_seconds: Callable[[str, str, int], float]
+    needs: str = "a change"
     secrets: frozenset[str] = frozenset()
     in_task: bool = False
 
@@ -132,6 +136,16 @@ class DatasetChanges:
         self.read.selection(dataset, changes_config.query(1))
         return {**config, "dataset": dataset.definition.name, "dataset_id": dataset.id}
 
+    def columns(self, place: Place) -> CreateSchema:
+        """See `KnowsColumns.columns`."""
+        fields = self._fields(*self._dataset(place))
+        return CreateSchema(
+            fields=[
+                CreateField(name=field.name, type=field.type, nullable=field.nullable, doc=field.doc)
+                for field in fields
+            ]
+        )
+
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
         del ledger
@@ -154,7 +168,9 @@ class DatasetChanges:
         config, dataset = self._dataset(place)
         since, head = part.content["since"], part.content["head"]
         position, size_bytes = since, 0
-        with output.body(Format.NDJSON, f"changes of {config.dataset} from {since} on") as body:
+        columns: dict[str, str | Shape] = {}
+        origin = f"changes of {config.dataset} from {since} on"
+        with output.body(Format.NDJSON, origin, columns=columns) as body:
             while position < head and position - since < limits.rows and size_bytes < limits.bytes:
                 remaining_rows = limits.rows - (position - since)
                 page = self.read.page(dataset, position, config.query(min(remaining_rows, _PAGE_CHANGES)))
@@ -162,6 +178,9 @@ class DatasetChanges:
                 body.write(text)
                 size_bytes += len(text)
                 position = page.next_since
+            # The schema may have changed meanwhile: a page has the columns of the one before or after that.
+            for version in (dataset, self._dataset(place)[1]):
+                columns.update({field.name: field.type for field in self._fields(config, version)})
         return PartRead(position={"offset": position})
 
     def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
@@ -176,6 +195,10 @@ class DatasetChanges:
 
     def committed(self, place: Place, position: Position) -> None:
         """The position of a source does not keep the feed, so no one else has to know it."""
+
+    def _fields(self, config: ChangesConfig, dataset: Dataset) -> Sequence[Field]:
+        """The columns that are selected."""
+        return self.read.selection(dataset, config.query(1)).shown_schema.fields
 
     def _since(self, config: ChangesConfig, position: Position, dataset: Dataset) -> int:
         if position:

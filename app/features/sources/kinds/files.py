@@ -102,6 +102,7 @@ class FilesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Files:
     """See the module."""
 
+    needs = "a file with a row"
     secrets: frozenset[str] = frozenset()
     in_task = True
 

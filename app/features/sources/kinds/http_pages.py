@@ -10,6 +10,8 @@ import http.client
 import json
 import re
 import time
+import zlib
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -29,9 +31,10 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.features.sources.values import refused_source
 from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules
-from app.infra.outbound.connector import Connector
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.infra.outbound.foreign import foreign_text
 from app.kernel.format.errors import FieldError
 from app.kernel.format.rows.formats import Format
@@ -39,6 +42,11 @@ from app.kernel.format.rows.formats import Format
 _PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _PAGE_RECORDS_MAX: Final = 200_000
 _PAGE_SECONDS_MAX: Final = 30.0
+_REASON_BYTES_MAX: Final = 64 * 1024
+_STEP_BYTES: Final = 1024 * 1024
+_GZIP: Final = 16 + zlib.MAX_WBITS
+# What the decoder says of a text that ends too early.
+_TRUNCATED: Final = "Input data was truncated"
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _NAMES: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _OWN_HEADERS: Final = {
@@ -81,19 +89,31 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | int | None
 
 
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a page. `delimited`: whether the server has stated where it ends."""
+
+    body: bytes
+    delimited: bool
+
+
+class _BrokenOff(Exception):
+    """The body of a page that is not there as a whole."""
+
+    def __init__(self, received: int, reason: object = None) -> None:
+        super().__init__(f"it broke off after {received} bytes" + (f" ({reason})" if reason else ""))
+
+
 class HttpPages:
     """See the module. It waits for others, so its parts are fetched by threads of workers."""
 
+    needs = "a record"
     secrets: frozenset[str] = frozenset({"token"})
     in_task = False
 
     def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
         """See `SourceKind.checked`."""
+        del environment
         http_config = checked_config(config, HttpConfig)
-        try:
-            _connector(environment.allow, environment.plain_http).rules.target(http_config.url)
-        except AddressRefused as reason:
-            raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
         for member in ("records", "next_cursor"):
             if not _NAMES.fullmatch(getattr(http_config, member)):
                 detail = 'expected names without `"`, `\\` and control characters'
@@ -106,6 +126,14 @@ class HttpPages:
         if http_config.token is not None and not _is_plain(http_config.token):
             raise refused_config(FieldError(pointer="/config/token", detail="expected printable ASCII"))
         return {name: value for name, value in msgspec.to_builtins(http_config).items() if value is not None}
+
+    def check_addresses(self, config: dict[str, Any], environment: SourceEnvironment) -> None:
+        """See `Connects.check_addresses`."""
+        connector = _connector(environment.allow, environment.plain_http)
+        try:
+            connector.addresses(connector.rules.target(config["url"]), CONNECT_SECONDS_MAX)
+        except (AddressRefused, TimeoutError) as reason:
+            raise refused_source("/config/url", str(reason)) from None
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
@@ -123,6 +151,7 @@ class HttpPages:
         cursor, read = part.content["cursor"], part.content["read"]
         deadline = time.monotonic() + limits.seconds
         rows = size_bytes = pages = 0
+        seen = {_sent(cursor)}
         while rows < limits.rows and size_bytes < limits.bytes and pages < limits.items:
             output.check()
             page = _page(config, place.environment, cursor, max(1.0, deadline - time.monotonic()))
@@ -136,6 +165,12 @@ class HttpPages:
             if page.next_cursor in (None, cursor):
                 read = max(read, len(page.records))
                 break
+            if _sent(page.next_cursor) in seen:
+                raise SourceFailed(
+                    f"{config.url} leads in a circle: the page at cursor {cursor!r} is followed by the one at cursor "
+                    f"{page.next_cursor!r}, which this round has read already"
+                )
+            seen.add(_sent(page.next_cursor))
             cursor, read = page.next_cursor, 0
             if time.monotonic() >= deadline:
                 break
@@ -162,15 +197,30 @@ def _page(
     config: HttpConfig, environment: SourceEnvironment, cursor: str | int | None, seconds: float
 ) -> _Page:
     """Raises SourceUnavailable, SourceFailed."""
-    content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
+    where = f"the page at cursor {cursor!r}"
     try:
-        record_list = _member(content, config.records) or b"[]"
-        _check_count(config.url, bytes(record_list))
-        records = _RECORDS.decode(record_list)
-        following = _member(content, config.next_cursor) if config.next_cursor else None
-        next_cursor = None if following is None else _CURSOR.decode(following)
+        content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
+    except _BrokenOff as error:
+        raise SourceUnavailable(f"{config.url} does not send all of {where}: {error}") from None
+    try:
+        return _decoded(config, content.body)
     except (ValueError, RecursionError) as error:
-        raise SourceFailed(f"{config.url} returns no page as configured: {foreign_text(error)}") from None
+        if not content.delimited and str(error) == _TRUNCATED:
+            raise SourceUnavailable(
+                f"{config.url} does not send all of {where}: {_BrokenOff(len(content.body))}"
+            ) from None
+        raise SourceFailed(
+            f"{config.url} returns no page as configured: {foreign_text(error)}; {where} has {len(content.body)} bytes"
+        ) from None
+
+
+def _decoded(config: HttpConfig, content: bytes) -> _Page:
+    """Raises ValueError, RecursionError for a text that is no page, SourceFailed."""
+    record_list = _member(content, config.records) or b"[]"
+    _check_count(config.url, bytes(record_list))
+    records = _RECORDS.decode(record_list)
+    following = _member(content, config.next_cursor) if config.next_cursor else None
+    next_cursor = None if following is None else _CURSOR.decode(following)
     return _Page(
         records=[bytes(record) for record in records], next_cursor=None if next_cursor == "" else next_cursor
     )
@@ -218,12 +268,12 @@ def _member(content: bytes | msgspec.Raw, path: str) -> bytes | msgspec.Raw | No
 
 def _requested(
     config: HttpConfig, environment: SourceEnvironment, cursor: str | int | None, seconds: float
-) -> bytes:
-    """The body of a page. Raises SourceUnavailable, SourceFailed."""
-    url = config.url
-    if cursor is not None:
+) -> _Content:
+    """The body of a page. Raises SourceUnavailable, SourceFailed, _BrokenOff."""
+    url, value = config.url, _sent(cursor)
+    if value is not None:
         separator = "&" if "?" in url else "?"
-        url += f"{separator}{quote(config.cursor_parameter, safe='')}={quote(str(cursor), safe='')}"
+        url += f"{separator}{quote(config.cursor_parameter, safe='')}={quote(value, safe='')}"
     headers = {"Accept": "application/json", "User-Agent": "Headwater-Sources/1", **config.headers}
     if config.token is not None:
         headers["Authorization"] = f"Bearer {config.token}"
@@ -233,24 +283,79 @@ def _requested(
         with connector.connected(target, time.monotonic() + seconds) as connection:
             connection.request("GET", target.path, headers=headers)
             response = connection.getresponse()
-            content = response.read(_PAGE_BYTES_MAX + 1)
+            _check_status(config.url, response)
+            delimited = bool(response.chunked) or response.length is not None
+            content = _received(response)
     except AddressRefused as reason:
         raise SourceFailed(f"{config.url} cannot be read: {reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         detail = foreign_text(f"{type(error).__name__}: {error}")
         raise SourceUnavailable(f"{config.url} does not answer: {detail}") from error
-    _check(config.url, response.status, content)
-    return content
+    if len(content) <= _PAGE_BYTES_MAX:
+        content = _expanded(config.url, response.headers.get("Content-Encoding", ""), content)
+    if len(content) > _PAGE_BYTES_MAX:
+        raise SourceFailed(
+            f"{config.url} returns pages of more than {_PAGE_BYTES_MAX} bytes: request smaller ones"
+        )
+    return _Content(body=content, delimited=delimited)
 
 
-def _check(url: str, status: int, content: bytes) -> None:
+def _sent(cursor: str | int | None) -> str | None:
+    """The text that a cursor is sent as; None for none."""
+    return None if cursor is None else str(cursor)
+
+
+def _check_status(url: str, response: http.client.HTTPResponse) -> None:
     """Raises SourceUnavailable, SourceFailed for a response that is no page."""
+    status = response.status
     if status in _TRANSIENT or status >= 500:
         raise SourceUnavailable(f"{url} answers with status {status}", status=status)
     if not 200 <= status < 300:
-        raise SourceFailed(f"{url} answers with status {status}: {foreign_text(content)}", status=status)
-    if len(content) > _PAGE_BYTES_MAX:
-        raise SourceFailed(f"{url} returns pages of more than {_PAGE_BYTES_MAX} bytes: request smaller ones")
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            reason = foreign_text(response.read(_REASON_BYTES_MAX))
+            raise SourceFailed(f"{url} answers with status {status}: {reason}", status=status)
+        raise SourceFailed(f"{url} answers with status {status}", status=status)
+
+
+def _received(response: http.client.HTTPResponse) -> bytes:
+    """The body as it was sent, or more of it than a page may have. Raises _BrokenOff."""
+    content = bytearray()
+    try:
+        while len(content) <= _PAGE_BYTES_MAX and (piece := response.read(_STEP_BYTES)):
+            content += piece
+    except http.client.IncompleteRead as error:
+        # Of a chunk that breaks off, the bytes are those of the cause.
+        parts = [
+            each.partial for each in (error, error.__cause__) if isinstance(each, http.client.IncompleteRead)
+        ]
+        raise _BrokenOff(len(content) + sum(map(len, parts))) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _BrokenOff(len(content), foreign_text(f"{type(error).__name__}: {error}")) from error
+    # The client of Python says nothing of a body that is shorter than its Content-Length.
+    if response.length and len(content) <= _PAGE_BYTES_MAX:
+        raise _BrokenOff(len(content), f"{len(content) + response.length} were announced")
+    return bytes(content)
+
+
+def _expanded(url: str, encoding: str, content: bytes) -> bytes:
+    """The body without its encoding, or more of it than a page may have: some servers compress what was requested
+    as it is. Raises _BrokenOff, SourceFailed.
+    """
+    match encoding.strip().lower():
+        case "" | "identity":
+            return content
+        case "gzip" | "x-gzip":
+            member = zlib.decompressobj(_GZIP)
+            try:
+                expanded = member.decompress(content, _PAGE_BYTES_MAX + 1)
+            except zlib.error as error:
+                raise SourceFailed(f"{url} returns a page that is not gzip, as it says: {error}") from None
+            if not member.eof and len(expanded) <= _PAGE_BYTES_MAX:
+                raise _BrokenOff(len(content), "the end of gzip is missing")
+            return expanded
+    raise SourceFailed(
+        f"{url} returns a page with the Content-Encoding {foreign_text(encoding)!r}; expected none, or gzip"
+    )
 
 
 def _is_plain(value: str) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 import msgspec
@@ -28,13 +29,15 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.features.sources.values import refused_source
 from app.infra.kafka.connection import Brokers, Cluster, Mechanism, Protocol, servers_of
-from app.infra.kafka.errors import SourceFailed
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.kafka.messages import OffsetRange, RangeReader
 from app.infra.kafka.offsets import TopicOffsets
 from app.infra.kafka.ranges import share, split
 from app.infra.kafka.registry import RegistryAddress, SchemasOfRound, registry_of
 from app.infra.outbound.addresses import AddressRefused, Rules
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.kernel.codecs.messages.reading import BadMessage, MessageSchema
 from app.kernel.codecs.messages.records import (
     REGISTERED,
@@ -119,6 +122,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Kafka:
     """Reads a topic."""
 
+    needs = "a message"
     secrets = frozenset({"password", "registry_password"})
     in_task = True
 
@@ -134,10 +138,24 @@ class Kafka:
         complete_config: dict[str, Any] = msgspec.to_builtins(kafka_config)
         return complete_config
 
+    def check_addresses(self, config: dict[str, Any], environment: SourceEnvironment) -> None:
+        """See `Connects.check_addresses`."""
+        kafka_config = checked_config(config, KafkaConfig)
+        try:
+            _brokers(kafka_config, environment).check()
+        except (SourceFailed, SourceUnavailable) as reason:
+            raise refused_source("/config/bootstrap_servers", reason.detail) from None
+        if kafka_config.registry_url is not None:
+            connector = _connector(_rules_of(environment))
+            try:
+                connector.addresses(connector.rules.target(kafka_config.registry_url), CONNECT_SECONDS_MAX)
+            except (AddressRefused, TimeoutError) as reason:
+                raise refused_source("/config/registry_url", str(reason)) from None
+
     def plan(self, place: Place, position: Position, limits: RoundLimits, _: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
         config = _config(place)
-        topic = TopicOffsets(_brokers(config, place), config.topic)
+        topic = TopicOffsets(_brokers(config, place.environment), config.topic)
         partitions = topic.partitions()
         latest = topic.latest(partitions)
         starts = _starts(config, topic, position, latest)
@@ -172,7 +190,7 @@ class Kafka:
         """See `SourceKind.fetch`."""
         config = _config(place)
         ranges = [OffsetRange(*bounds) for bounds in part.content["ranges"]]
-        reader = RangeReader(_brokers(config, place), config.topic, _group(config, place), ranges)
+        reader = RangeReader(_brokers(config, place.environment), config.topic, _group(config, place), ranges)
         maker = RecordMaker(_rules(config), _schemas(config, place))
         columns: dict[str, str] = {}
         runs: list[RowRun] = []
@@ -183,13 +201,14 @@ class Kafka:
                 if lines.size_bytes >= part.content["bytes"]:
                     break
             lines.flush()
-            columns.update(maker.columns() or {})
+            if lines.size_bytes:
+                columns.update(maker.columns() or {})
         return PartRead(position=_position(reader.positions))
 
     def lag(self, place: Place, position: Position, _: Ledger) -> SourceLag:
         """See `SourceKind.lag`."""
         config = _config(place)
-        brokers = _brokers(config, place)
+        brokers = _brokers(config, place.environment)
         topic = TopicOffsets(brokers, config.topic)
         latest = topic.latest(topic.partitions())
         starts = _starts(config, topic, position, latest)
@@ -204,7 +223,7 @@ class Kafka:
         """See `SourceKind.committed`: writes the offsets of the consumer group, which the source does not read."""
         config = _config(place)
         if position:
-            topic = TopicOffsets(_brokers(config, place), config.topic)
+            topic = TopicOffsets(_brokers(config, place.environment), config.topic)
             topic.commit(_group(config, place), _offsets(position))
 
 
@@ -336,7 +355,12 @@ def _rules_of(environment: SourceEnvironment) -> Rules:
     return Rules.of(environment.allow, http=environment.plain_http)
 
 
-def _brokers(config: KafkaConfig, place: Place) -> Brokers:
+@lru_cache(maxsize=4)
+def _connector(rules: Rules) -> Connector:
+    return Connector(rules=rules)
+
+
+def _brokers(config: KafkaConfig, environment: SourceEnvironment) -> Brokers:
     cluster = Cluster(
         servers=servers_of(config.bootstrap_servers),
         protocol=config.security_protocol,
@@ -345,7 +369,7 @@ def _brokers(config: KafkaConfig, place: Place) -> Brokers:
         password=config.password,
         authority=config.certificate_authority,
     )
-    return Brokers.of(cluster, _rules_of(place.environment))
+    return Brokers.of(cluster, _rules_of(environment))
 
 
 def _schemas(config: KafkaConfig, place: Place) -> SchemaOf:

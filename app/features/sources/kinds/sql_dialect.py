@@ -76,6 +76,10 @@ class Session(Protocol):
         """The number of rows after the watermark, up to the limit; None: from the first one, without a limit."""
         ...
 
+    def count_without_watermark(self, limit: int) -> int:
+        """The number of rows whose watermark is null, up to the limit."""
+        ...
+
     def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """The rows after the watermark in its order: `count` of them, and further ones with the watermark of
         the last one. Equal watermarks have equal texts.

@@ -84,8 +84,12 @@ class _Session:
         """See `Session.count_after`."""
         if limit is None:
             return number(self._one(f"SELECT COUNT(*) {self._after(since)}"))
-        some = f"SELECT 1 {self._after(since)} LIMIT {limit}"
-        return number(self._one(f"SELECT COUNT(*) FROM ({some}) AS found"))
+        return number(self._one(_count_to(limit, self._after(since))))
+
+    def count_without_watermark(self, limit: int) -> int:
+        """See `Session.count_without_watermark`."""
+        _, column = self._watermark
+        return number(self._one(_count_to(limit, f"{self._from()} WHERE {self._name(column.name)} IS NULL")))
 
     def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """See `Session.rows_after`. MySQL has no `WITH TIES`: the last watermark is found first."""
@@ -187,6 +191,10 @@ class _Session:
         if not rows:
             raise StatementRefused("the database returns no row where one is expected")
         return _text(rows[0][0])
+
+
+def _count_to(limit: int, rows: str) -> str:
+    return f"SELECT COUNT(*) FROM (SELECT 1 {rows} LIMIT {limit}) AS found"
 
 
 class _LoginRefused:

@@ -5,8 +5,9 @@ Each statement is sent by itself, so that a query cannot end the transaction, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 import psycopg
@@ -41,32 +42,36 @@ class _Session:
 
     def columns(self) -> Mapping[str, str | None]:
         """See `Session.columns`."""
+        return {column.name: _type(column) for column in self._columns}
+
+    @cached_property
+    def _columns(self) -> Sequence[psycopg.Column]:
         query = sql.SQL("SELECT source.* {} LIMIT 0").format(self._from()).as_bytes(self._connection)
         # In binary form, a statement is sent by itself, too.
-        cursor = self._connection.cursor(binary=True).execute(query)
-        return {column.name: _type(column) for column in cursor.description or ()}
+        return self._connection.cursor(binary=True).execute(query).description or ()
 
     def count_after(self, since: str | None, limit: int | None) -> int:
         """See `Session.count_after`."""
         if limit is None:
-            query = sql.SQL("SELECT count(*)::text {}").format(self._after(since))
-        else:
-            query = sql.SQL("SELECT count(*)::text FROM (SELECT 1 {} LIMIT {}) AS found").format(
-                self._after(since), limit
-            )
-        return number(self._one(query, since))
+            return number(self._one(sql.SQL("SELECT count(*)::text {}").format(self._after(since)), since))
+        return number(self._one(_count_to(limit, self._after(since)), since))
+
+    def count_without_watermark(self, limit: int) -> int:
+        """See `Session.count_without_watermark`."""
+        rows = sql.SQL("{} WHERE {} IS NULL").format(self._from(), self._watermark)
+        return number(self._one(_count_to(limit, rows), None))
 
     def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """See `Session.rows_after`."""
         query = sql.SQL("SELECT {}, {}::text {} ORDER BY {} FETCH FIRST {} ROWS WITH TIES").format(
-            _ROW, self._watermark, self._after(since), self._watermark, count
+            _ROW, self._watermark, self._after(since, self._rows()), self._watermark, count
         )
         for text, value in self._texts(query, since, columns=2):
             yield text + b"\n", value.decode()
 
     def rows(self) -> Iterator[Line]:
         """See `Session.rows`."""
-        query = sql.SQL("SELECT {} {}").format(_ROW, self._from())
+        query = sql.SQL("SELECT {} {}").format(_ROW, self._rows())
         for (text,) in self._texts(query, None, columns=1):
             yield text + b"\n", None
 
@@ -84,10 +89,23 @@ class _Session:
         # It is a query of the user's own database, with the user's own account.
         return sql.SQL("FROM ({}) AS source").format(sql.SQL(self._relation.subquery()))
 
-    def _after(self, since: str | None) -> sql.Composable:
+    def _rows(self) -> sql.Composable:
+        """As `_from`, with columns whose JSON is that of their type."""
+        if all(column.type_code != _OID for column in self._columns):
+            return self._from()
+        # Their numbers would be texts.
+        names = [(sql.Identifier("source", each.name), sql.Identifier(each.name)) for each in self._columns]
+        values = (
+            sql.SQL("{}::int8 AS {}" if column.type_code == _OID else "{} AS {}").format(*name)
+            for column, name in zip(self._columns, names, strict=True)
+        )
+        return sql.SQL("FROM (SELECT {} {}) AS source").format(sql.SQL(", ").join(values), self._from())
+
+    def _after(self, since: str | None, rows: sql.Composable | None = None) -> sql.Composable:
+        rows = self._from() if rows is None else rows
         if since is None:
-            return sql.SQL("{} WHERE {} IS NOT NULL").format(self._from(), self._watermark)
-        return sql.SQL("{} WHERE {} > %(watermark)s").format(self._from(), self._watermark)
+            return sql.SQL("{} WHERE {} IS NOT NULL").format(rows, self._watermark)
+        return sql.SQL("{} WHERE {} > %(watermark)s").format(rows, self._watermark)
 
     def _one(self, query: sql.Composable, since: str | None) -> str:
         rows = self._texts(query, since, columns=1)
@@ -158,6 +176,10 @@ def _stated(access: DatabaseAccess) -> dict[str, str]:
     return {**parameters, "sslmode": "verify-full", "sslrootcert": "system"}
 
 
+def _count_to(limit: int, rows: sql.Composable) -> sql.Composable:
+    return sql.SQL("SELECT count(*)::text FROM (SELECT 1 {} LIMIT {}) AS found").format(rows, limit)
+
+
 def _text(error: psycopg.Error) -> str:
     return foreign_text(str(error).partition("\n")[0])
 
@@ -172,13 +194,14 @@ def _type(column: psycopg.Column) -> str | None:
 
 
 _NUMERIC: Final = 1700
+_OID: Final = 26
 # By the numbers of Postgres's own types, which never change; see pg_type.dat.
 _TYPES: Final = {
     16: "boolean",
     21: "int16",
     23: "int32",
     20: "int64",
-    26: "int64",
+    _OID: "int64",
     700: "float",
     701: "double",
     1082: "date",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Final
@@ -44,6 +44,7 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.features.sources.values import refused_source
 from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules, Target
 from app.infra.outbound.bounds import Bounds, ReplyTooLarge
@@ -53,7 +54,7 @@ from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import NULLS, Shape, common_shape
-from app.kernel.format.schema.value_shapes import shape_of
+from app.kernel.format.schema.value_shapes import Fraction, shape_of_all
 
 PROCESSES: Final = LimitedProcesses("app.features.sources.kinds.sql_serve")
 """The processes that read databases."""
@@ -66,6 +67,10 @@ _MEMORY_BYTES: Final = 64 * 1024 * 1024
 # Rows with the value of the last one are read beyond the limits of a round, up to these.
 _EQUAL_ROWS_MAX: Final = 100_000
 _EQUAL_BYTES_MAX: Final = 64 * 1024 * 1024
+_ROW: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Fraction)
+# Of rows whose values are seen together.
+_SEEN_BYTES: Final = 1024 * 1024
+_NULLS_COUNTED_MAX: Final = 1_000
 # The share of its time after which a round by watermark takes no further value.
 _READING_SHARE: Final = 0.75
 _TYPES: Final = dict[str, str | None]
@@ -91,6 +96,7 @@ class SqlRows:
     """
 
     row_bytes_max: int
+    needs: str = "a row"
     secrets: frozenset[str] = frozenset({"password"})
     in_task: bool = False
 
@@ -112,6 +118,14 @@ class SqlRows:
             )
         return {name: value for name, value in msgspec.to_builtins(sql_config).items() if value is not None}
 
+    def check_addresses(self, config: dict[str, Any], environment: SourceEnvironment) -> None:
+        """See `Connects.check_addresses`."""
+        _, target = _target(msgspec.convert(config, SqlConfig).url)
+        try:
+            _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
+        except (AddressRefused, TimeoutError) as reason:
+            raise refused_source("/config/url", str(reason)) from None
+
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
         del ledger
@@ -122,8 +136,12 @@ class SqlRows:
                 if position.get("digest") == answer.value(str):
                     return None
             return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
-        calls = [("count_after", (_since(position), limits.rows + 1))]
+        calls = [
+            ("count_without_watermark", (_NULLS_COUNTED_MAX,)),
+            ("count_after", (_since(position), limits.rows + 1)),
+        ]
         with self._answer(config, place.environment, calls, limits.seconds) as answer:
+            _refuse_nulls(config.watermark, answer.value(int))
             count = answer.value(int)
         if not count:
             return None
@@ -223,36 +241,51 @@ class SqlRows:
             raise SourceUnavailable(f"{public_url} is out of reach: {error}") from error
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Columns:
     """The types of the columns of rows.
 
-    `database_types`: as the database describes them, None for one whose values are seen.
+    `database_types`: as the database describes them, None for one whose values are seen. `types`: the columns, once
+    `settle` was called; none without a row, unless the database describes all of them.
     """
 
     database_types: Mapping[str, str | None]
     types: dict[str, str | Shape] = field(default_factory=dict)
+    _lines: list[bytes] = field(default_factory=list)
+    _waiting_bytes: int = 0
 
     def noted(self, rows: Iterator[Line]) -> Iterator[Line]:
-        """The rows. `types` has the columns once one row was taken."""
-        names = [name for name, type_ in self.database_types.items() if type_ is None]
+        """The rows."""
+        sees = None in self.database_types.values()
         for row in rows:
             if not self.types:
                 self.types.update({name: type_ or NULLS for name, type_ in self.database_types.items()})
-            if names:
-                self._see(names, row[0])
+            if sees:
+                self._lines.append(row[0])
+                self._waiting_bytes += len(row[0])
+                if self._waiting_bytes > _SEEN_BYTES:
+                    self._see()
             yield row
 
-    def _see(self, names: list[str], line: bytes) -> None:
-        try:
-            row = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError:
-            # The row is reported where it is decoded.
-            return
-        for name in names:
-            before = self.types[name]
-            assert not isinstance(before, str)
-            self.types[name] = common_shape(before, shape_of(row.get(name)))
+    def settle(self) -> None:
+        """Called once the rows were read."""
+        if self._lines:
+            self._see()
+        if not self.types and None not in self.database_types.values():
+            self.types.update({name: type_ for name, type_ in self.database_types.items() if type_})
+
+    def _see(self) -> None:
+        lines, self._lines, self._waiting_bytes = self._lines, [], 0
+        rows = []
+        for line in lines:
+            # A row that cannot be decoded is reported where it is.
+            with suppress(msgspec.DecodeError):
+                rows.append(_ROW.decode(line))
+        for name, type_ in self.database_types.items():
+            if type_ is None:
+                before = self.types.get(name, NULLS)
+                assert not isinstance(before, str)
+                self.types[name] = common_shape(before, shape_of_all([row.get(name) for row in rows]))
 
 
 def _target(url: str) -> tuple[SplitResult, Target]:
@@ -280,9 +313,22 @@ def _since(position: Position) -> str | None:
     return watermark
 
 
-def _body(output: Output, columns: _Columns) -> AbstractContextManager[BinaryIO]:
+def _refuse_nulls(watermark: str, count: int) -> None:
+    """Raises SourceFailed for rows that the order of the watermark does not have."""
+    if count:
+        rows = f"{count} rows" if count < _NULLS_COUNTED_MAX else f"{count} rows or more"
+        raise SourceFailed(
+            f"{rows} have no value in the column {watermark!r}, the watermark, so they would never be read: give them "
+            f"one, or leave them out by a query that ends with WHERE {watermark} IS NOT NULL"
+        )
+
+
+@contextmanager
+def _body(output: Output, columns: _Columns) -> Iterator[BinaryIO]:
     origin = f"rows read at {time.strftime('%H:%M:%S', time.gmtime())}"
-    return output.body(Format.NDJSON, origin, columns=columns.types)
+    with output.body(Format.NDJSON, origin, columns=columns.types) as body:
+        yield body
+        columns.settle()
 
 
 def _copy_all(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, select, update
 
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
 from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published
-from app.features.sources.repository.rounds import failure_values
-from app.features.sources.tables import source_items, sources
+from app.features.sources.repository.rounds import failure_values, insert_items
+from app.features.sources.tables import sources
 from app.features.sources.values import RECENT_ROUNDS, RoundTime, SourceState, StoredRound
 from app.infra.db.times import lease_end
 from app.kernel.format.errors import Fault
@@ -42,7 +42,7 @@ class SourceParticipant:
         )
         if not connection.execute(statement).rowcount:
             return Overtaken(dataset_id=commit.dataset_id, since=checkpoint.since)
-        _insert_items(connection, checkpoint)
+        insert_items(connection, checkpoint.source_id, checkpoint.items, checkpoint.since + 1)
         return None
 
     def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
@@ -93,20 +93,3 @@ def _last_round(connection: Connection, commit: NewCommit, checkpoint: Checkpoin
         ended_at=row.ended_at,
         recent=(*(before.recent if before else ()), this)[-RECENT_ROUNDS:],
     )
-
-
-def _insert_items(connection: Connection, checkpoint: Checkpoint) -> None:
-    rows = [
-        {
-            "source_id": checkpoint.source_id,
-            "name": item.name,
-            "fingerprint": item.fingerprint,
-            "checksum": item.checksum,
-            "size_bytes": item.size_bytes,
-            "round": checkpoint.since + 1,
-            "error": item.error,
-        }
-        for item in checkpoint.items
-    ]
-    if rows:
-        connection.execute(insert(source_items), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Uuid, case, literal, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, Uuid, case, insert, literal, select, update
 
 from app.access.tenants.quotas import METERED, quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS, check_metered
@@ -17,6 +17,7 @@ from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import Accepted, Claim, JobState, NewJob
+from app.core.timeline.values import SourceItem
 from app.features.sources.ports import Position, SourceLag
 from app.features.sources.repository.cycles import refuse_cycle
 from app.features.sources.repository.source_row import find_source, lock_source
@@ -81,23 +82,43 @@ class RoundStore:
         lag: SourceLag | None,
         due_seconds: float,
         state: SourceState | None = None,
-        position: Position | None = None,
+        error: Fault | None = None,
     ) -> None:
-        """Ends a claim without a round. `position`: the one to move to, if any. Changes nothing if the claim was lost,
-        or the source changed, meanwhile.
+        """Ends a claim without a round. `error`: what the source waits for. Changes nothing if the claim was lost, or
+        the source changed, meanwhile.
         """
         values: dict[str, Any] = {
             **_CLAIMS.released(lease_end(due_seconds)),
             "failures": 0,
-            "error": None,
+            "error": error,
         }
         if lag is not None:
             values["lag"] = lag
         if state is not None:
             values["state"] = state.value
-        if position is not None:
-            values["position"] = position
         self._settle(source, values)
+
+    def read_without_rows(
+        self,
+        source: DataSource,
+        *,
+        position: Position,
+        items: Sequence[SourceItem],
+        due_seconds: float,
+        error: Fault,
+    ) -> None:
+        """Ends the claim of a source without a dataset, and records what it has read: no commit does. As `settle`,
+        and changes nothing if the dataset was registered meanwhile.
+        """
+        values = {
+            **_CLAIMS.released(lease_end(due_seconds)),
+            "failures": 0,
+            "error": error,
+            "position": position,
+        }
+        with self._database.tenant(source.tenant_id) as connection:
+            if _update_held(connection, source, values, sources.c.dataset_id.is_(None)):
+                insert_items(connection, source.id, items, source.rounds)
 
     def failed(self, source: DataSource, fault: Fault) -> None:
         """Ends a claim with a failure: the source is tried again after a pause, or waits until it is resumed."""
@@ -179,15 +200,7 @@ class RoundStore:
 
     def _settle(self, source: DataSource, values: dict[str, Any]) -> None:
         with self._database.tenant(source.tenant_id) as connection:
-            connection.execute(
-                update(sources)
-                .where(
-                    sources.c.id == source.id,
-                    _CLAIMS.is_held(source.epoch),
-                    sources.c.revision == source.revision,
-                )
-                .values(values)
-            )
+            _update_held(connection, source, values)
 
 
 class ItemLedger:
@@ -218,6 +231,39 @@ class ItemLedger:
             for row in connection.execute(query):
                 checksums.setdefault(row.name, set()).add(row.checksum)
         return checksums
+
+
+def insert_items(
+    connection: Connection, source_id: str, items: Sequence[SourceItem], round_number: int
+) -> None:
+    """Records the items that a round has read."""
+    rows = [
+        {
+            "source_id": source_id,
+            "name": item.name,
+            "fingerprint": item.fingerprint,
+            "checksum": item.checksum,
+            "size_bytes": item.size_bytes,
+            "round": round_number,
+            "error": item.error,
+        }
+        for item in items
+    ]
+    if rows:
+        connection.execute(insert(source_items), rows)
+
+
+def _update_held(
+    connection: Connection, source: DataSource, values: dict[str, Any], *conditions: ColumnElement[bool]
+) -> bool:
+    """Changes a source that is claimed; false if the claim was lost, or the source changed, meanwhile."""
+    held = (
+        sources.c.id == source.id,
+        _CLAIMS.is_held(source.epoch),
+        sources.c.revision == source.revision,
+    )
+    statement = update(sources).where(*held, *conditions).values(values)
+    return connection.execute(statement).rowcount > 0
 
 
 def failure_values(failures: int, fault: Fault) -> dict[str, Any]:

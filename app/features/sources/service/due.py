@@ -9,7 +9,7 @@ from typing import Final
 
 from app.features.sources.ports import EndsPartitions, Ledger, Place, SourceEnvironment, SourceKind, SourceLag
 from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.register import RegisterDataset
+from app.features.sources.service.register import RegisterDataset, WithoutRows
 from app.features.sources.service.rounds import new_round
 from app.features.sources.values import DataSource, SourceMode, SourceState
 from app.infra.errors import Unavailable
@@ -62,28 +62,43 @@ class StartRounds:
         place = source.place(self.environment_of(source.tenant_id))
         if source.reported_rounds < source.rounds:
             self._report(kind, place, source)
+        dataset_id = source.dataset_id or self.register.run(source)
+        if isinstance(dataset_id, WithoutRows):
+            self._wait(kind, place, source, dataset_id)
+            return
         ledger = self.ledger_of(source)
         plan = kind.plan(place, source.position, source.definition.limits, ledger)
         interval = source.definition.interval_seconds
         if plan is None:
-            once = source.definition.mode is SourceMode.ONCE
-            state = SourceState.FINISHED if once else None
             lag = kind.lag(place, source.position, ledger)
             since = source.definition.ends_partitions_since
-            if since is not None and source.dataset_id is not None:
+            if since is not None:
                 # Before it is finished: if the worker ends between the two, this is done again, and changes nothing.
-                self.partitions.end_changed(source.tenant_id, source.dataset_id, since)
-            self.rounds.settle(source, lag=lag, due_seconds=interval, state=state)
-            return
-        dataset_id = source.dataset_id or self.register.run(source)
-        if dataset_id is None:
-            # A position at which there is nothing to read has no commit that moves it.
-            position = None if plan.parts else plan.position
-            self.rounds.settle(source, lag=None, due_seconds=interval, position=position)
+                self.partitions.end_changed(source.tenant_id, dataset_id, since)
+            self.rounds.settle(source, lag=lag, due_seconds=interval, state=_state_at_end(source))
             return
         unread = self._lag(kind, place, source, ledger)
         if self.rounds.start(source, new_round(source, dataset_id), unread) is not None:
             self.wake()
+
+    def _wait(self, kind: SourceKind, place: Place, source: DataSource, read: WithoutRows) -> None:
+        """Ends the claim of a source that has read no row yet: what it has read is not read again."""
+        error = Fault.of(read.error(source, kind))
+        interval = source.definition.interval_seconds
+        if read.ended:
+            lag = kind.lag(place, source.position, self.ledger_of(source))
+            state = _state_at_end(source)
+            self.rounds.settle(source, lag=lag, due_seconds=interval, state=state, error=error)
+            return
+        progress = bool(read.items) or read.position != source.position
+        more = read.more or source.definition.mode is SourceMode.ONCE
+        self.rounds.read_without_rows(
+            source,
+            position=read.position,
+            items=read.items,
+            due_seconds=0.0 if more and progress else interval,
+            error=error,
+        )
 
     def _lag(self, kind: SourceKind, place: Place, source: DataSource, ledger: Ledger) -> SourceLag | None:
         """The lag before a round; None if it cannot be read now: the round needs none."""
@@ -100,3 +115,8 @@ class StartRounds:
         except Exception:
             _log.exception("source %s could not report its position", source.id)
         self.rounds.reported(source)
+
+
+def _state_at_end(source: DataSource) -> SourceState | None:
+    """The state of a source that has read everything; None if it does not change."""
+    return SourceState.FINISHED if source.definition.mode is SourceMode.ONCE else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from app.core.jobs.engine import Engine
 from app.features.sources.errors import SourcesBusy
@@ -13,6 +14,10 @@ from app.features.sources.ports import Fetched, Part, Place, RoundLimits, Source
 from app.features.sources.tasks import FetchTask
 from app.infra.files.storage import Storage
 from app.infra.sharing.fair_slots import FairSlots
+from app.kernel.format.errors import MalformedBody, RowTooLarge, SchemaMismatch, TooManyRows
+
+OF_A_BODY: Final = (MalformedBody, SchemaMismatch, RowTooLarge, TooManyRows)
+"""Faults of one body, for which it is left out if the source quarantines bad records."""
 
 
 def fetch_slots(slots: int) -> FairSlots:

@@ -2,37 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.catalog import CatalogStore
+from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
-from app.features.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
+from app.core.timeline.values import SourceItem
+from app.features.sources.errors import SourceEmpty
+from app.features.sources.kinds.positions import check_storable
+from app.features.sources.ports import (
+    Fetched,
+    KnowsColumns,
+    Ledger,
+    Place,
+    Position,
+    RoundPlan,
+    SourceEnvironment,
+    SourceKind,
+)
 from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.fetch import FetchHere
+from app.features.sources.service.fetch import OF_A_BODY, FetchHere
 from app.features.sources.transforms import bind_transform
-from app.features.sources.values import DataSource, refused_source
-from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
+from app.features.sources.values import DataSource, SourceMode, refused_source
+from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns, sample_has_rows
 from app.infra.files.storage import Storage
 from app.infra.identifiers import new_id
 from app.infra.kafka.errors import SourceFailed
+from app.kernel.commit.write_options import OnError
 from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateTable, schema_of
+from app.kernel.format.definition.new_dataset import CreateSchema, CreateTable, schema_of
 from app.kernel.format.definition.schema_merge import inferred_types
-from app.kernel.format.errors import MalformedBody
+from app.kernel.format.errors import HeadwaterError, MalformedBody
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix
-from app.kernel.format.schema.shapes import Shape, common_members
+from app.kernel.format.rows.staged import RawInput
+from app.kernel.format.schema.shapes import Nulls, Shape, common_members
 
 _SAMPLE_ITEMS: Final = 20
 # For planning, and for fetching: requests wait for both.
 _SAMPLE_SECONDS: Final = 15.0
+
+
+class WithoutRows(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source has read without a row, so that its dataset is not registered.
+
+    `position`: where it is after that. `ended`: whether there was nothing to read. `more`: whether there is more to
+    read at once.
+    """
+
+    position: Position
+    items: tuple[SourceItem, ...] = ()
+    ended: bool = False
+    more: bool = False
+
+    def error(self, source: DataSource, kind: SourceKind) -> SourceEmpty:
+        """What the source waits for, or why it has ended without a dataset."""
+        name = source.dataset_name
+        if self.ended and source.definition.mode is SourceMode.ONCE:
+            return SourceEmpty(
+                f"the source has read everything without {kind.needs}, so the dataset {name!r} is not registered; set "
+                "its state to active once there is one, or register the dataset"
+            )
+        return SourceEmpty(
+            f"the source waits for {kind.needs}: the dataset {name!r} is registered with the columns of the first "
+            "rows, and there are none yet"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,81 +88,142 @@ class RegisterDataset:
     storage: Storage
     here: FetchHere
 
-    def run(self, source: DataSource) -> str | None:
-        """The id of the dataset; None if there is nothing to read yet.
+    def run(self, source: DataSource) -> str | WithoutRows:
+        """The id of the dataset, which may have been registered meanwhile.
 
         Raises SourceUnavailable, SourceFailed, InvalidDataset, InvalidSource, MalformedBody, SchemaMismatch,
-        QuotaExceeded.
+        QuotaExceeded, DerivedDataset.
         """
         create = source.definition.create
         if create is None:
             raise SourceFailed(f"the dataset {source.definition.dataset!r} is not registered")
-        types = self._types(source, create)
-        if not types:
-            return None
-        new = create.named(source.definition.dataset, schema_of(types))
         try:
-            dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
-        except DatasetExists:
-            dataset = self.catalog.get(source.tenant_id, source.definition.dataset)
-            check_watermark(create, dataset)
+            dataset = self._registered(source, create)
+        except NotFound:
+            schema = self._schema(source, create)
+            if isinstance(schema, WithoutRows):
+                return schema
+            new = create.named(source.definition.dataset, schema)
+            try:
+                dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
+            except DatasetExists:
+                dataset = self._registered(source, create)
         self.rounds.registered(source, dataset.id)
         return dataset.id
 
-    def _types(self, source: DataSource, create: CreateTable) -> dict[str, str]:
-        """The types of the columns by name; empty if there is nothing to read yet."""
+    def _registered(self, source: DataSource, create: CreateTable) -> Dataset:
+        """The dataset that was registered by others. Raises NotFound, InvalidSource, DerivedDataset."""
+        dataset = self.catalog.get(source.tenant_id, source.definition.dataset)
+        refuse_derived(dataset)
+        check_watermark(create, dataset)
+        return dataset
+
+    def _schema(self, source: DataSource, create: CreateTable) -> CreateSchema | WithoutRows:
         transform = source.definition.transform
         if transform is not None:
-            return bind_transform(transform).types
-        shapes = self._sample(source)
-        return inferred_types(shapes, moments=create.moments) if shapes else {}
-
-    def _sample(self, source: DataSource) -> dict[str, Shape]:
-        """The shapes of the columns in the first bodies that can be read; empty without rows."""
+            return schema_of(bind_transform(transform).types)
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
+        if isinstance(kind, KnowsColumns):
+            return kind.columns(place)
+        shapes = self._sample(source, kind, place)
+        if isinstance(shapes, WithoutRows):
+            return shapes
+        required = {*create.record_key, *create.partition_by, *create.moments}
+        types = inferred_types(shapes, moments=create.moments, required=required)
+        if not types:
+            raise SourceFailed(
+                "what is read first has no value, from which a column is inferred; register the dataset first"
+            )
+        return schema_of(types)
+
+    def _sample(self, source: DataSource, kind: SourceKind, place: Place) -> dict[str, Shape] | WithoutRows:
+        """The shapes of the columns in the first bodies that can be read.
+
+        Raises MalformedBody, SchemaMismatch, RowTooLarge, SourceFailed if none can, or if their rows have no columns.
+        """
         limits = msgspec.structs.replace(
             source.definition.limits, bytes=SAMPLE_BYTES_MAX, items=_SAMPLE_ITEMS, seconds=_SAMPLE_SECONDS
         )
         plan = kind.plan(place, source.position, limits, self.ledger_of(source))
         if plan is None:
-            return {}
+            return WithoutRows(position=source.position, ended=True)
         # No dataset has this folder yet; files that no job refers to are removed.
         prefix = body_path(dataset_prefix(source.tenant_id, source.id), new_id())
         fetched_parts: list[Fetched] = []
         try:
             is_live = partial(self.rounds.exists, source.tenant_id, source.id)
             fetched_parts = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", is_live)
-            bodies = [body for part in fetched_parts for body in part.bodies]
-            return self._shapes(bodies, changes=plan.operation is Operation.CHANGELOG)
+            outliers = source.definition.on_error is OnError.QUARANTINE
+            changes = plan.operation is Operation.CHANGELOG
+            shapes = self._shapes(fetched_parts, changes=changes, outliers=outliers)
+            return shapes or _read_without_rows(plan, fetched_parts)
         finally:
             paths = [body.raw.path for part in fetched_parts for body in part.bodies]
             self.storage.delete(
                 [*paths, *(file.path for part in fetched_parts for file in part.quarantine_files)]
             )
 
-    def _shapes(self, bodies: list[FetchedBody], *, changes: bool) -> dict[str, Shape]:
+    def _shapes(self, fetched_parts: Sequence[Fetched], *, changes: bool, outliers: bool) -> dict[str, Shape]:
+        """The shapes of the columns; empty without rows. Raises the first fault if there is nothing else."""
         shapes: dict[str, Shape] = {}
-        for body in bodies:
-            if body.raw.shapes is not None:
-                shapes = common_members(shapes, body.raw.shapes)
-                continue
-            with suppress(MalformedBody):
-                shapes = common_members(shapes, self._columns(body, changes=changes))
+        faults: list[HeadwaterError] = []
+        for part in fetched_parts:
+            shapes = common_members(shapes, part.columns)
+            if part.rejection is not None:
+                faults.append(MalformedBody(part.rejection))
+            for body in part.bodies:
+                try:
+                    columns = self._columns(body.raw, changes=changes, outliers=outliers)
+                    shapes = common_members(shapes, columns)
+                except OF_A_BODY as error:
+                    faults.append(error.of_origin(body.raw.origin))
+        if not shapes and faults:
+            raise faults[0]
         return shapes
 
-    def _columns(self, body: FetchedBody, *, changes: bool) -> dict[str, Shape]:
-        """Raises SourceFailed for a text of which a part is of no use."""
-        raw = body.raw
+    def _columns(self, raw: RawInput, *, changes: bool, outliers: bool) -> dict[str, Shape]:
+        """The shapes of the columns of a body; empty without rows.
+
+        Raises SourceFailed for a text of which a part is of no use, and for rows without columns; MalformedBody,
+        SchemaMismatch, RowTooLarge.
+        """
+        if raw.shapes is not None:
+            return raw.shapes
         file = self.storage.open(raw.path)
         try:
-            sample = sample_columns(raw.format, file, raw.size_bytes, gzip=raw.gzip, changes=changes)
+            sample = sample_columns(
+                raw.format,
+                file,
+                raw.size_bytes,
+                gzip=raw.gzip,
+                changes=changes,
+                outliers=outliers,
+                strict=True,
+            )
+            if any(not isinstance(shape, Nulls) for shape in sample.shapes.values()):
+                return sample.shapes
+            has_rows = sample_has_rows(raw.format, file, sample.shapes, gzip=raw.gzip, changes=changes)
         except SampleTooLarge:
             raise SourceFailed(
                 f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; register "
                 "the dataset first"
             ) from None
-        return sample.shapes
+        if has_rows:
+            raise SourceFailed(
+                f"{raw.origin} has rows without a value, from which no columns are inferred; register the dataset first"
+            )
+        return {}
+
+
+def _read_without_rows(plan: RoundPlan, fetched_parts: Sequence[Fetched]) -> WithoutRows:
+    position = dict(plan.position)
+    for part in fetched_parts:
+        position |= part.position
+    check_storable(position)
+    items = [item for part in fetched_parts for item in part.items]
+    items += [body.item for part in fetched_parts for body in part.bodies if body.item]
+    return WithoutRows(position=position, items=tuple(items), more=plan.more)
 
 
 def check_watermark(create: CreateTable | None, dataset: Dataset) -> None:

@@ -28,7 +28,7 @@ from app.features.sources.ports import (
     SourceKind,
 )
 from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.fetch import FetchHere, FetchInTasks, fetching
+from app.features.sources.service.fetch import OF_A_BODY, FetchHere, FetchInTasks, fetching
 from app.features.sources.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
@@ -38,13 +38,11 @@ from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import check_options
 from app.kernel.derivation.request import relation_of
-from app.kernel.format.errors import Fault, MalformedBody, RowTooLarge, SchemaMismatch, TooManyRows
+from app.kernel.format.errors import Fault
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix, quarantine_prefix
 
 _REJECTED_MAX: Final = 100
-# Faults of one body, for which it is left out if the source quarantines bad records.
-_OF_A_BODY: Final = (MalformedBody, SchemaMismatch, RowTooLarge, TooManyRows)
 
 
 def new_round(source: DataSource, dataset_id: str, *, actor: str | None = None) -> NewJob:
@@ -251,7 +249,7 @@ class RunRounds:
         while remaining:
             try:
                 return self._decode_all(round_, dataset, remaining, len(bad_items)), bad_items
-            except _OF_A_BODY as error:
+            except OF_A_BODY as error:
                 bad = next((body for body in remaining if body.raw.origin == error.facts.get("origin")), None)
                 keeps = round_.job.write.options.on_error is OnError.QUARANTINE
                 if bad is None or bad.item is None or not keeps or len(bad_items) == _REJECTED_MAX:

@@ -13,11 +13,10 @@ from app.access.tenants.values import KeyScope
 from app.core.catalog.service import GrantedDatasets, refuse_derived
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Accepted
-from app.features.sources.errors import SourceEmpty
 from app.features.sources.kinds.positions import check_position, check_start
-from app.features.sources.ports import Position, ReadsDatasets, SourceEnvironment, SourceKind
+from app.features.sources.ports import Connects, Position, ReadsDatasets, SourceEnvironment, SourceKind
 from app.features.sources.repository.sources import SourceStore
-from app.features.sources.service.register import RegisterDataset, check_watermark
+from app.features.sources.service.register import RegisterDataset, WithoutRows, check_watermark
 from app.features.sources.service.rounds import new_round
 from app.features.sources.transforms import bind_transform
 from app.features.sources.values import (
@@ -89,6 +88,8 @@ class ManageSources:
                 return found[-1]
 
             config = kind.resolved(config, find)
+        if isinstance(kind, Connects):
+            kind.check_addresses(config, self.environment_of(tenant_id))
         secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
         dataset = self._dataset(granted_datasets, definition)
         if dataset is not None:
@@ -157,11 +158,8 @@ class ManageSources:
         Raises NotFound, SourceEmpty, IdempotencyMismatch, QuotaExceeded, and what `RegisterDataset.run` raises.
         """
         dataset_id = source.dataset_id or self.register.run(source)
-        if dataset_id is None:
-            raise SourceEmpty(
-                f"the dataset {source.definition.dataset!r} is registered with the first rows of the source, and there "
-                "are none yet"
-            )
+        if isinstance(dataset_id, WithoutRows):
+            raise dataset_id.error(source, self.kinds[source.definition.kind])
         new = msgspec.structs.replace(
             new_round(source, dataset_id, actor=actor),
             idempotency_key=idempotency_key,

@@ -195,6 +195,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
+    retry: WebhookRetry | None
+    """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
     """Why the service paused the webhook."""
     revision: int
@@ -223,6 +225,21 @@ class WebhookPage(msgspec.Struct, frozen=True, kw_only=True):
     """The webhooks of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+
+
+class WebhookRetry(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that a webhook waits with, since its last attempt has failed."""
+
+    delivery: str
+    """The id of the message."""
+    attempts: int
+    """How often it was sent."""
+    status: int | None
+    """The HTTP status of the last answer; null if there was none."""
+    error: str | None
+    """What was wrong with the last attempt."""
+    next_attempt_at: datetime
+    """When it is sent again, unless the webhook is paused."""
 
 
 class WebhookSecret(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,6 +299,8 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
+    retry: WebhookRetry | None
+    """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
     """Why the service paused the webhook."""
     revision: int

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.support.http import ORDERS, problem, upsert
+from tests.support.schema_changes import change
 from tests.support.sources import Incoming, notes
 
 
@@ -239,3 +240,93 @@ def test_input_must_be_granted_whole(copy: Incoming) -> None:
         with copy.service.client(made.json()["api_key"]) as client:
             partial = Incoming(folder=copy.folder, client=client, service=copy.service)
             assert _register(partial).status_code in (403, 404)
+
+
+TYPED = [
+    {"name": "id", "type": "int16", "nullable": False, "doc": "The number."},
+    {"name": "price", "type": "decimal(12, 2)", "nullable": False},
+    {"name": "day", "type": "date"},
+    {"name": "at", "type": "timestamp"},
+    {"name": "local", "type": "timestamp_ntz"},
+    {"name": "raw", "type": "binary"},
+    {"name": "small", "type": "int8"},
+    {"name": "ratio", "type": "float"},
+    {"name": "tags", "type": "map<string, int32>"},
+    {"name": "place", "type": "struct<city: string, floor: int8>"},
+    {"name": "key", "type": "uuid"},
+]
+TYPED_ROW = {
+    "id": 1,
+    "price": "10.50",
+    "day": "2026-11-21",
+    "at": "2026-11-21T10:00:00.000001Z",
+    "local": "2026-11-21T10:00:00",
+    "raw": "AP8=",
+    "small": 7,
+    "ratio": 0.5,
+    "tags": {"a": 1},
+    "place": {"city": "x", "floor": 2},
+    "key": "0b6e6ad0-94c1-4f0e-9c1c-2f0f6d2f9c11",
+}
+PRICE = {"id": 2, "price": "1.00"}
+
+
+@pytest.fixture
+def typed(incoming: Incoming) -> Incoming:
+    """A dataset `typed` with a column of each type, and no rows."""
+    new = {"name": "typed", "schema": {"fields": TYPED}, "record_key": ["id"], "ordering_field": "at"}
+    incoming.client.post("/datasets", json=new).raise_for_status()
+    return incoming
+
+
+def _typed(incoming: Incoming, body: dict[str, Any]) -> None:
+    incoming.client.post("/datasets/typed/writes", json=body).raise_for_status()
+    incoming.service.work()
+
+
+def _fields(incoming: Incoming, dataset: str) -> list[dict[str, Any]]:
+    """The fields but for their ids."""
+    schema = incoming.client.get(f"/datasets/{dataset}").json()["schema"]
+    return [{name: value for name, value in field.items() if name != "id"} for field in schema["fields"]]
+
+
+@pytest.mark.parametrize("form", ["changes", "rows"])
+@pytest.mark.parametrize("filled", ["before", "afterwards"])
+def test_registered_dataset_has_the_columns_of_the_one_that_is_read(
+    typed: Incoming, form: str, filled: str
+) -> None:
+    if filled == "before":
+        _typed(typed, upsert(TYPED_ROW))
+    create = {"record_key": ["id"], "ordering_field": "at"}
+    members = {"dataset": "fresh", "create": create, "config": {"dataset": "typed", "form": form}}
+    path = _register(typed, **members).headers["location"]
+    assert typed.run(path)["last_error"] is None
+    assert _fields(typed, "fresh") == _fields(typed, "typed")
+    dataset = typed.client.get("/datasets/fresh").json()
+    assert (dataset["record_key"], dataset["ordering_field"]) == (["id"], "at")
+    _typed(typed, upsert(TYPED_ROW, PRICE))
+    _typed(typed, {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 2}]}})
+    assert _read_on(typed, path)["last_error"] is None
+    kept = [dict.fromkeys(TYPED_ROW) | PRICE] if form == "rows" else []
+    assert typed.rows("fresh") == sorted([TYPED_ROW, *kept], key=repr)
+
+
+def test_registered_dataset_has_the_selected_columns(typed: Incoming) -> None:
+    members = {"create": {"record_key": ["id"]}, "config": {"dataset": "typed", "columns": ["id", "price"]}}
+    path = _register(typed, dataset="fresh", **members).headers["location"]
+    _typed(typed, upsert(TYPED_ROW))
+    assert typed.run(path)["last_error"] is None
+    assert [field["name"] for field in _fields(typed, "fresh")] == ["id", "price"]
+    assert typed.rows("fresh") == [{"id": 1, "price": "10.50"}]
+
+
+def test_columns_that_are_added_later_keep_their_types(typed: Incoming) -> None:
+    create = {"record_key": ["id"]}
+    members = {"dataset": "fresh", "create": create, "merge_schema": True, "config": {"dataset": "typed"}}
+    path = _register(typed, **members).headers["location"]
+    typed.run(path)
+    added = {"kind": "add", "field": {"name": "weight", "type": "decimal(9, 3)"}}
+    assert change(typed.client, "/datasets/typed", added).status_code == 200
+    _typed(typed, upsert({**TYPED_ROW, "weight": "1.500"}))
+    assert _read_on(typed, path)["last_error"] is None
+    assert _fields(typed, "fresh") == _fields(typed, "typed")

@@ -137,8 +137,6 @@ def test_commas_within_records_do_not_count(incoming: Incoming, orders: str, api
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
-        ({"url": "ftp://example.org/"}, "/config/url"),
-        ({"url": "http://user:secret@example.org/"}, "/config/url"),
         ({"headers": {"Host": "internal"}}, "/config/headers"),
         ({"headers": {"X-A": "a\r\nX-B: b"}}, "/config/headers"),
         ({"token": "a\nb"}, "/config/token"),
@@ -153,8 +151,19 @@ def test_invalid_config_is_refused(
     assert [each["pointer"] for each in found["errors"]] == [pointer]
 
 
-def test_internal_addresses_are_refused(incoming: Incoming, orders: str, api: Paged) -> None:
-    config = {"url": "http://169.254.169.254/latest/meta-data"}
-    source = incoming.run(_register(incoming, api, config=config).headers["location"])
-    assert source["state"] == "failed"
-    assert "public internet" in source["last_error"]["detail"]
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "public internet"),
+        ("http://[::1]/", "public internet"),
+        ("ftp://example.org/", "https://"),
+        ("http://user:secret@example.org/", "user name"),
+    ],
+)
+def test_address_that_is_not_admitted_is_refused(
+    incoming: Incoming, orders: str, api: Paged, url: str, reason: str
+) -> None:
+    found = problem(_register(incoming, api, config={"url": url}), 422, "invalid-source")
+    assert [each["pointer"] for each in found["errors"]] == ["/config/url"]
+    assert reason in found["detail"]
+    assert incoming.client.get("/sources").json()["items"] == []
