@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
+from app.kernel.format.dataset import Deletes
 from app.kernel.format.definition.dataset_definition import with_services
 from app.kernel.format.definition.policy_rules import SECONDS_MAX
 from app.kernel.format.errors import InvalidDataset
@@ -17,6 +18,7 @@ from tests.support.lakehouse import definition
 
 DATASET = structs.replace(definition(), target_bytes=4_000)
 """Files of 1,000 bytes and more are not small."""
+DAY = 86_400
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TIMES = {7: NOW - timedelta(seconds=60), 8: NOW - timedelta(seconds=10)}
 NOTHING = CompactionPolicy(logs=None, log_ratio=None, deleted_ratio=None, small_files=None)
@@ -79,11 +81,28 @@ def test_next_compaction_is_due_at_the_age_of_the_oldest_log() -> None:
         GroupShape(file_group="c"),
     ]
     policy = structs.replace(NOTHING, seconds=100)
-    assert next_due_at(policy, shapes, TIMES) == NOW + timedelta(seconds=40)
+    assert next_due_at(policy, DATASET, shapes, TIMES) == NOW + timedelta(seconds=40)
     latest = structs.replace(NOTHING, seconds=SECONDS_MAX)
-    assert next_due_at(latest, shapes, TIMES) == NOW + timedelta(seconds=SECONDS_MAX - 60)
-    assert next_due_at(policy, shapes[2:], TIMES) is None
-    assert next_due_at(NOTHING, shapes, TIMES) is None
+    assert next_due_at(latest, DATASET, shapes, TIMES) == NOW + timedelta(seconds=SECONDS_MAX - 60)
+    assert next_due_at(policy, DATASET, shapes[2:], TIMES) is None
+    assert next_due_at(NOTHING, DATASET, shapes, TIMES) is None
+
+
+@pytest.mark.parametrize(("keep_seconds", "due_after"), [(0, DAY), (DAY, DAY), (9 * DAY, 9 * DAY)])
+def test_tombstone_file_is_compacted_once_its_tombstones_have_ended(
+    keep_seconds: int, due_after: int
+) -> None:
+    """At least a day after it was written, whatever limits there are."""
+    dataset = structs.replace(DATASET, deletes=Deletes(keep_seconds=keep_seconds))
+    shape = GroupShape(file_group="g", oldest_tombstones=NOW)
+    due_at = NOW + timedelta(seconds=due_after)
+    assert next_due_at(NOTHING, dataset, [shape], {}) == due_at
+    assert not is_due(NOTHING, dataset, shape, {}, due_at - timedelta(microseconds=1))
+    assert is_due(NOTHING, dataset, shape, {}, due_at)
+    with_log = structs.replace(shape, oldest_log=8)
+    assert next_due_at(structs.replace(NOTHING, seconds=60), dataset, [with_log], TIMES) == min(
+        due_at, TIMES[8] + timedelta(seconds=60)
+    )
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,18 @@ def _groups(slot: Any) -> Select[Any]:
             slot.file_group,
             *(cast(func.sum(slot[name]), BigInteger).label(name) for name in measures),
             func.min(slot.oldest_log).label("oldest_log"),
+            func.min(slot.oldest_tombstones).label("oldest_tombstones"),
             cast(small, BigInteger).label("small_files"),
         )
         .group_by(slot.file_group)
-        .having(or_(func.sum(slot.logs) > 0, func.sum(slot.deleted_rows) > 0, small > 1))
+        .having(
+            or_(
+                func.sum(slot.logs) > 0,
+                func.sum(slot.deleted_rows) > 0,
+                func.sum(slot.tombstone_files) > 0,
+                small > 1,
+            )
+        )
     )
 
 
@@ -137,6 +145,7 @@ def _slots() -> Select[Any]:
         total(_IS_PENDING, files.c.size_bytes).label("log_bytes"),
         func.min(since).filter(_IS_PENDING).label("oldest_log"),
         func.count().filter(_IS_TOMBSTONE).label("tombstone_files"),
+        func.min(files.c.written_at).filter(_IS_TOMBSTONE).label("oldest_tombstones"),
         total(_IS_BASE, files.c.size_bytes).label("base_bytes"),
         total(_IS_BASE, files.c.row_count).label("base_rows"),
         total(_IS_BASE, deleted).label("deleted_rows"),

@@ -84,7 +84,7 @@ class Compaction:
             shape.file_group for shape in shapes if is_due(policy, definition, shape, times, observation.now)
         }
         later = [shape for shape in shapes if shape.file_group not in due]
-        return DueGroups(file_groups=sorted(due), next_at=next_due_at(policy, later, times))
+        return DueGroups(file_groups=sorted(due), next_at=next_due_at(policy, definition, later, times))
 
     @staticmethod
     def plan(

@@ -110,8 +110,12 @@ def counted(live: Sequence[DataFile], small: Callable[[DataFile], object]) -> di
             base_rows=sum(file.row_count for file in base),
             deleted_rows=sum(file.row_count - file.live_rows for file in base),
             small_files=max([*small_base, *tombstones.values()], default=0),
+            oldest_tombstones=min(
+                (file.written_at for file in mine if file.kind is FileKind.TOMBSTONE and file.written_at),
+                default=None,
+            ),
         )
-        if shape.logs or shape.deleted_rows or shape.small_files > 1:
+        if shape.logs or shape.deleted_rows or tombstones or shape.small_files > 1:
             found[group] = shape
     return found
 
