@@ -81,7 +81,7 @@ def test_column_without_values_is_ignored(engine: SparkEngine, storage: LocalSto
     decoded = engine.decode(
         [raw], DATASET, Operation.UPSERT, prefix="staged/null", options=MERGING, tag="null"
     )
-    assert (decoded.definition, decoded.ignored) == (None, ("new",))
+    assert (decoded.definition, decoded.ignored_fields) == (None, ("new",))
 
 
 def test_column_without_a_type_is_refused(engine: SparkEngine, storage: LocalStorage) -> None:

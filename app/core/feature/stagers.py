@@ -28,17 +28,17 @@ class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):
 class StagedInput(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a write, ready to be merged.
 
-    `job`: the write, with the operation that its stager has chosen. `quarantine_files`: its bad records. `ignored`: the
-    names of unknown fields that were null. `definition`: the dataset under the schema that the rows bring, if it is
-    another one. `advances`: positions in other feeds that
-    the commit moves, because the rows include the changes up to there. `restored_version`: set by a restore.
-    `checkpoint`: set by a round of a source. `result`: the result of the job, if it is not that of a restore.
+    `job`: the write, with the operation that its stager has chosen. `quarantine_files`: its bad records.
+    `ignored_fields`: the names of unknown fields that were null. `definition`: the dataset under the schema that the
+    rows bring, if it is another one. `advances`: positions in other feeds that the commit moves, because the rows
+    include the changes up to there. `restored_version`: set by a restore. `checkpoint`: set by a round of a source.
+    `result`: the result of the job, if it is not that of a restore.
     """
 
     job: Job
     files: tuple[StagedFile, ...]
     quarantine_files: tuple[QuarantineFile, ...] = ()
-    ignored: tuple[str, ...] = ()
+    ignored_fields: tuple[str, ...] = ()
     definition: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
     restored_version: RestoredVersion | None = None

@@ -303,8 +303,8 @@ class Merged(_Input, frozen=True, kw_only=True):
         if staged_input.restored_version is not None:
             return staged_input.restored_version.result
         result = {**(staged_input.result or {})}
-        if staged_input.ignored:
-            result["ignored_fields"] = list(staged_input.ignored)
+        if staged_input.ignored_fields:
+            result["ignored_fields"] = list(staged_input.ignored_fields)
         lateness = [message.lateness for message in self.messages.values() if message.lateness is not None]
         if not lateness:
             return result or None

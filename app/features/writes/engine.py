@@ -18,13 +18,13 @@ from app.kernel.format.rows.staged import RawInput, StagedFile
 class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
     """The result of decoding a raw input: its rows, and the quarantined records.
 
-    `ignored`: the names of unknown fields that were null, sorted. `definition`: the dataset under the schema that the
-    input changed it to, where it did.
+    `ignored_fields`: the names of unknown fields that were null, sorted. `definition`: the dataset under the schema
+    that the input changed it to, where it did.
     """
 
     files: tuple[StagedFile, ...]
     quarantine_files: tuple[QuarantineFile, ...] = ()
-    ignored: tuple[str, ...] = ()
+    ignored_fields: tuple[str, ...] = ()
     definition: DatasetDefinition | None = None
 
 

@@ -138,14 +138,14 @@ def compile_schema(schema: Schema) -> CompiledSchema:
 
 @functools.lru_cache(maxsize=256)
 def decoder_ignoring(
-    types: tuple[tuple[str, DataType], ...], required_names: frozenset[str], ignored: tuple[str, ...]
+    types: tuple[tuple[str, DataType], ...], required_names: frozenset[str], ignored_fields: tuple[str, ...]
 ) -> msgspec.json.Decoder[Any] | None:
     """The decoder of rows that may have further members, called x0, x1 …, which are null.
 
     None where msgspec cannot express the names.
     """
     try:
-        return msgspec.json.Decoder(_row_type(types, required_names, ignored))
+        return msgspec.json.Decoder(_row_type(types, required_names, ignored_fields))
     except ValueError:
         return None
 
@@ -237,7 +237,9 @@ def _bare_type(data_type: DataType) -> Any:
 
 
 def _row_type(
-    types: tuple[tuple[str, DataType], ...], required_names: frozenset[str], ignored: Sequence[str] = ()
+    types: tuple[tuple[str, DataType], ...],
+    required_names: frozenset[str],
+    ignored_fields: Sequence[str] = (),
 ) -> Any:
     """A msgspec struct of the members, named f0, f1 …, and of ignored ones, named x0, x1 …, which are null.
 
@@ -250,8 +252,8 @@ def _row_type(
         else:
             fields.append((f"f{number}", _value_type(data_type), UNSET))
     names = {f"f{number}": name for number, (name, _) in enumerate(types)}
-    names |= {f"x{number}": name for number, name in enumerate(ignored)}
-    fields += [(f"x{number}", None, UNSET) for number in range(len(ignored))]
+    names |= {f"x{number}": name for number, name in enumerate(ignored_fields)}
+    fields += [(f"x{number}", None, UNSET) for number in range(len(ignored_fields))]
     return msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 

@@ -32,12 +32,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 class Faults:
     """The faults found so far: the first ones in full, all of them counted up to a limit.
 
-    `ignored`: the unknown fields that are no fault, since they are null: names, with a dot before those of members.
+    `ignored_fields`: the unknown fields that are no fault, since they are null: names, with a dot before those of
+    members.
     """
 
     first_errors: list[FieldError] = field(default_factory=list)
     count: int = 0
-    ignored: set[str] = field(default_factory=set)
+    ignored_fields: set[str] = field(default_factory=set)
 
     def add(self, pointer: str, detail: str) -> None:
         self.count += 1
@@ -48,7 +49,7 @@ class Faults:
         """Notes an unknown field that is null. `pointer`: its place in the record."""
         first, *others = pointer[1:].split("/")
         names = [first, *(name for name in others if not name.isdecimal())]
-        self.ignored.add(".".join(name.replace("~1", "/").replace("~0", "~") for name in names))
+        self.ignored_fields.add(".".join(name.replace("~1", "/").replace("~0", "~") for name in names))
 
     def locate(self, line: int) -> None:
         """Adds the line of a record to the faults of the record as a whole."""
@@ -60,7 +61,7 @@ class Faults:
     def take(self, pointer: str, others: Faults) -> None:
         """Adds faults whose pointers are relative to `pointer`."""
         self.count += others.count
-        self.ignored |= others.ignored
+        self.ignored_fields |= others.ignored_fields
         for fault in others.first_errors[: ERRORS_LISTED_MAX - len(self.first_errors)]:
             self.first_errors.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
 

@@ -45,7 +45,7 @@ class RecordErrors(Protocol):
         ...
 
     @property
-    def ignored(self) -> set[str]:
+    def ignored_fields(self) -> set[str]:
         """The unknown fields of good records, which all were null."""
         ...
 
@@ -109,7 +109,7 @@ class InputRejection:
 
     pointer: str
     limits: RowLimits = DEFAULT_LIMITS
-    ignored: set[str] = field(default_factory=set)
+    ignored_fields: set[str] = field(default_factory=set)
     count: int = 0
     faults: Faults = field(default_factory=Faults)
 
@@ -165,7 +165,7 @@ class BadRecords:
 
     write: Callable[[Sequence[BadRecord]], None]
     limits: RowLimits = DEFAULT_LIMITS
-    ignored: set[str] = field(default_factory=set)
+    ignored_fields: set[str] = field(default_factory=set)
     count: int = 0
     records: int = 0
     _buffer: list[BadRecord] = field(default_factory=list)
@@ -229,17 +229,17 @@ def record_errors_for(
     bad_records: BadRecords | None,
     pointer: str,
     limits: RowLimits = DEFAULT_LIMITS,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> RecordErrors:
     """The receiver of bad records: `bad_records`, or without it a rejection with pointers below `pointer`.
 
-    `ignored`: receives the names of the unknown fields that are ignored, since they are null.
+    `ignored_fields`: receives the names of the unknown fields that are ignored, since they are null.
     """
-    if ignored is None:
-        ignored = set()
+    if ignored_fields is None:
+        ignored_fields = set()
     if bad_records is None:
-        return InputRejection(pointer=pointer, limits=limits, ignored=ignored)
-    bad_records.limits, bad_records.ignored = limits, ignored
+        return InputRejection(pointer=pointer, limits=limits, ignored_fields=ignored_fields)
+    bad_records.limits, bad_records.ignored_fields = limits, ignored_fields
     return bad_records
 
 

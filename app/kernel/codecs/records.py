@@ -35,16 +35,16 @@ def iter_record_tables(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> Generator[pa.Table]:
     """The rows of the records in a split, in order, in tables of the schema's columns, and `_hw_kept` where
     changes keep fields; no table without rows.
 
-    Records are numbered in the whole file. `bad_records`: receives those that do not fit. `ignored`: receives the
-    names of unknown fields, which are ignored where they are null. Raises SchemaMismatch,
-    MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows.
+    Records are numbered in the whole file. `bad_records`: receives those that do not fit. `ignored_fields`: receives
+    the names of unknown fields, which are ignored where they are null. Raises SchemaMismatch, MalformedBody,
+    BodyTooLarge, RowTooLarge, TooManyRows.
     """
-    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored_fields)
     return checked_rows(_tables(source, schema, split, record_errors), record_errors)
 
 

@@ -46,7 +46,7 @@ def iter_tables(
     limits: RowLimits = DEFAULT_LIMITS,
     explicit_cast: bool = False,
     memory: PartMemory = ANY_MEMORY,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> Generator[pa.Table]:
     """The rows of a split in order, in tables of the schema's columns, and `_hw_kept` where changes keep fields; no
     table without rows.
@@ -54,11 +54,11 @@ def iter_tables(
     `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
     that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split.
     `explicit_cast`: values of columnar input are cast to the types of the schema. `memory`: for large parts of it.
-    `ignored`: receives the names of unknown fields, which are ignored where they are null. Raises SchemaMismatch,
-    MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of earlier steps
-    must be discarded.
+    `ignored_fields`: receives the names of unknown fields, which are ignored where they are null. Raises
+    SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of
+    earlier steps must be discarded.
     """
-    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored_fields)
     parts = PartLimits(limits=limits, pointer=pointer, keeps_rows=bad_records is not None, memory=memory)
     match form:
         case Format.NDJSON:
@@ -190,7 +190,7 @@ def _iter_arrow(
     source: Source, schema: Schema, parts: PartLimits, record_errors: RecordErrors, *, explicit_cast: bool
 ) -> Iterator[pa.Table]:
     reader = ArrowReader(source)
-    record_errors.ignored.update(
+    record_errors.ignored_fields.update(
         check_columns(reader.schema, schema, parts.pointer, explicit_cast=explicit_cast)
     )
     start = 0
@@ -276,7 +276,9 @@ def _iter_parquet(
     file = open_parquet(source)
     with reader_faults("the Parquet file cannot be read"):
         columns, count = file.schema_arrow, file.metadata.num_row_groups
-    record_errors.ignored.update(check_columns(columns, schema, parts.pointer, explicit_cast=explicit_cast))
+    record_errors.ignored_fields.update(
+        check_columns(columns, schema, parts.pointer, explicit_cast=explicit_cast)
+    )
     groups = range(count) if split.row_groups is None else split.row_groups
     for start, batch in joined(iter_row_groups(source, file, groups, parts)):
         for row, step in steps(batch, start, schema, record_errors):

@@ -31,7 +31,7 @@ def read(
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """The rows, without columns that are null, and the ignored fields."""
     ignored: set[str] = set()
-    tables = iter_tables(form, io.BytesIO(content), schema, bad_records=bad_records, ignored=ignored)
+    tables = iter_tables(form, io.BytesIO(content), schema, bad_records=bad_records, ignored_fields=ignored)
     rows = [row for table in tables for row in table.to_pylist()]
     return [{name: value for name, value in row.items() if value is not None} for row in rows], ignored
 

@@ -112,13 +112,13 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split, None without rows, and the quarantined records.
 
-    `ignored`: the names of unknown fields that were null, sorted. `records`: the number of the split's records, good
-    and bad, if they are numbered from its start, as in NDJSON.
+    `ignored_fields`: the names of unknown fields that were null, sorted. `records`: the number of the split's records,
+    good and bad, if they are numbered from its start, as in NDJSON.
     """
 
     file: StagedFile | None
     quarantine_file: QuarantineFile | None = None
-    ignored: tuple[str, ...] = ()
+    ignored_fields: tuple[str, ...] = ()
     records: int = 0
 
 
@@ -185,19 +185,19 @@ def infer(task: InferTask, storage: Storage, budget: MemoryBudget) -> Inferred:
 
 def decode(task: DecodeTask, storage: Storage, budget: MemoryBudget) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
-    quarantine, ignored = task.decoding.quarantine, set[str]()
+    quarantine, ignored_fields = task.decoding.quarantine, set[str]()
     if quarantine is None:
-        file = _stage(task, storage, budget, None, ignored)
-        return DecodedRows(file=file, ignored=tuple(sorted(ignored)))
+        file = _stage(task, storage, budget, None, ignored_fields)
+        return DecodedRows(file=file, ignored_fields=tuple(sorted(ignored_fields)))
     with QuarantineFileStore(storage).sink(f"{quarantine}-{task.number:05d}.parquet") as sink:
         write = sink.write if not task.raw.runs else _Placing(task, storage, sink.write).write
         bad_records = BadRecords(write=write)
-        file = _stage(task, storage, budget, bad_records, ignored)
+        file = _stage(task, storage, budget, bad_records, ignored_fields)
         bad_records.close()
     return DecodedRows(
         file=file,
         quarantine_file=sink.file,
-        ignored=tuple(sorted(ignored)),
+        ignored_fields=tuple(sorted(ignored_fields)),
         records=bad_records.records,
     )
 
@@ -207,7 +207,7 @@ def _stage(
     storage: Storage,
     budget: MemoryBudget,
     bad_records: BadRecords | None,
-    ignored: set[str],
+    ignored_fields: set[str],
 ) -> StagedFile | None:
     raw, decoding = task.raw, task.decoding
     schema = input_schema(decoding.operation, decoding.dataset)
@@ -221,7 +221,7 @@ def _stage(
                 split=task.split,
                 bad_records=bad_records,
                 limits=decoding.limits,
-                ignored=ignored,
+                ignored_fields=ignored_fields,
             )
         else:
             tables = iter_tables(
@@ -233,7 +233,7 @@ def _stage(
                 limits=decoding.limits,
                 explicit_cast=decoding.explicit_cast,
                 memory=memory,
-                ignored=ignored,
+                ignored_fields=ignored_fields,
             )
         with closing(tables):
             return StagedFileStore(storage).write(
@@ -312,7 +312,7 @@ def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
             for split, start in zip(splits, starts, strict=False)
             if split.quarantine_file is not None
         ),
-        ignored=tuple(sorted({name for split in splits for name in split.ignored})),
+        ignored_fields=tuple(sorted({name for split in splits for name in split.ignored_fields})),
     )
 
 

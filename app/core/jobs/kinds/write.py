@@ -55,8 +55,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
-    then. `ignored`: the unknown fields that were null then. `derived`: a view computes the rows from its inputs when
-    the write runs. `restores`: the rows are those of an earlier version. `by_value`: the rows are changes to rows
+    then. `ignored_fields`: the unknown fields that were null then. `derived`: a view computes the rows from its inputs
+    when the write runs. `restores`: the rows are those of an earlier version. `by_value`: the rows are changes to rows
     without a key. `round`: the rows are read from a source when the write runs. `creates`: the write has registered
     its dataset. `inputs`: what a refresh takes in.
     """
@@ -67,7 +67,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     staged: tuple[StagedFile, ...] = ()
     quarantined: tuple[QuarantineFile, ...] = ()
     # Not stored where there are none, so that an earlier release can read the request.
-    ignored: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    ignored_fields: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     raw: RawInput | None = None
     derived: bool = False
     restores: RestoreTarget | None = None

@@ -206,7 +206,7 @@ class RunRounds:
             job=round_.job,
             files=decoded_input.files,
             quarantine_files=(*decoded_input.quarantine_files, *own),
-            ignored=decoded_input.ignored,
+            ignored_fields=decoded_input.ignored_fields,
             definition=decoded_input.definition,
             checkpoint=checkpoint,
             result=_result(checkpoint),

@@ -38,7 +38,7 @@ class ReadInput:
                 job=job,
                 files=job.write.staged,
                 quarantine_files=job.write.quarantined,
-                ignored=job.write.ignored or (),
+                ignored_fields=job.write.ignored_fields or (),
             )
         bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
         decoding = self.engine.decode(
@@ -54,6 +54,6 @@ class ReadInput:
             job=job,
             files=decoding.files,
             quarantine_files=decoding.quarantine_files,
-            ignored=decoding.ignored,
+            ignored_fields=decoding.ignored_fields,
             definition=decoding.definition,
         )

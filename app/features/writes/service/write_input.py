@@ -79,8 +79,8 @@ class WriteInputs:
             bad_records = (
                 BadRecords(write=sink.write) if incoming.options.on_error is OnError.QUARANTINE else None
             )
-            ignored: set[str] = set()
-            rows = self._rows(dataset, incoming, schema, job_id, bad_records, ignored)
+            ignored_fields: set[str] = set()
+            rows = self._rows(dataset, incoming, schema, job_id, bad_records, ignored_fields)
             if bad_records is not None:
                 bad_records.close()
         if isinstance(rows, RawInput):
@@ -89,7 +89,7 @@ class WriteInputs:
             request,
             staged=() if rows is None else self._stage(dataset, incoming.operation, rows, job_id),
             quarantined=() if sink.file is None else (sink.file,),
-            ignored=tuple(sorted(ignored)) or msgspec.UNSET,
+            ignored_fields=tuple(sorted(ignored_fields)) or msgspec.UNSET,
         )
 
     def _rows(
@@ -99,7 +99,7 @@ class WriteInputs:
         schema: Schema,
         job_id: str,
         bad_records: BadRecords | None,
-        ignored: set[str],
+        ignored_fields: set[str],
     ) -> RawInput | pa.Table | None:
         """The rows of a small text, where the others are to be read from, or None for a write without rows."""
         match incoming.source:
@@ -113,7 +113,7 @@ class WriteInputs:
                 # Workers infer the schema from all values before they decode the first.
                 return self._store(dataset, content, form, gzip, job_id)
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                rows = self._decode_small(content, form, gzip, schema, bad_records, ignored)
+                rows = self._decode_small(content, form, gzip, schema, bad_records, ignored_fields)
                 return self._store(dataset, content, form, gzip, job_id) if rows is None else rows
             case _:
                 return None
@@ -161,7 +161,7 @@ class WriteInputs:
         gzip: bool,
         schema: Schema,
         bad_records: BadRecords | None,
-        ignored: set[str],
+        ignored_fields: set[str],
     ) -> pa.Table | None:
         """The rows of a small text body; None where a worker must decode it.
 
@@ -177,7 +177,7 @@ class WriteInputs:
             if not content:
                 raise MalformedBody("the body is empty once decompressed")
         return _TEXT_DECODERS[form](
-            content, schema, bad_records=bad_records, limits=self.limits, ignored=ignored
+            content, schema, bad_records=bad_records, limits=self.limits, ignored_fields=ignored_fields
         )
 
     def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:

@@ -95,7 +95,7 @@ def check_columns(
     """
     faults = Faults()
     names: set[str] = set()
-    ignored: set[str] = set()
+    ignored_fields: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
         form = flat_form(schema, columns)
         compiled_schema = form.compiled_schema
@@ -103,7 +103,7 @@ def check_columns(
             if column.name in form.system:
                 continue
             if pa.types.is_null(column.type) and column.name not in compiled_schema.types:
-                ignored.add(column.name)
+                ignored_fields.add(column.name)
                 continue
             if fault := _column_fault(column, compiled_schema, names, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
@@ -112,7 +112,7 @@ def check_columns(
         if name in compiled_schema.required_names and name not in names:
             faults.add(pointer, f"a column is missing: {missing_field(name, str(data_type))}")
     faults.raise_if_any()
-    return ignored
+    return ignored_fields
 
 
 def _column_fault(

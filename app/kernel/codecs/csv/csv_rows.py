@@ -72,20 +72,20 @@ def decode_csv(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> pa.Table:
     """The rows below the header line, in order, possibly none.
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the records that do
-    not fit; without it the first of them rejects the input. `ignored`: receives the names of unknown columns, which are
-    ignored if their cells are null. Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`), MalformedBody
-    (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
+    not fit; without it the first of them rejects the input. `ignored_fields`: receives the names of unknown columns,
+    which are ignored if their cells are null. Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`),
+    MalformedBody (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
     """
     if not data:
         raise MalformedBody("the body is empty")
     header = read_header(data, schema, pointer)
     origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
-    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored_fields)
     records = Records(
         header=header, schema=schema, record_errors=record_errors, origin=origin, pointer=pointer
     )
@@ -256,7 +256,7 @@ class Records:
                     compiled_schema=form.compiled_schema,
                     cells=cells[field.name],
                     faults_max=self.record_errors.faults_max,
-                    ignored=self.record_errors.ignored,
+                    ignored_fields=self.record_errors.ignored_fields,
                 )
                 columns.append(column.values(faults_by_row))
             else:
@@ -285,7 +285,7 @@ class Records:
             valid[list(faulty_rows)] = False
             if valid.any():
                 faults.add(self.pointer, f"column {number} of the header line: {unknown_field(name, types)}")
-            self.record_errors.ignored.add(name)
+            self.record_errors.ignored_fields.add(name)
             if faults.full:
                 break
         faults.raise_if_any()
@@ -402,13 +402,13 @@ def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CsvColumn:
-    """The unparsed cells of one column, and their type. `ignored`: see `decode_csv`."""
+    """The unparsed cells of one column, and their type. `ignored_fields`: see `decode_csv`."""
 
     field: pa.Field
     compiled_schema: CompiledSchema
     cells: pa.BinaryArray
     faults_max: int
-    ignored: set[str]
+    ignored_fields: set[str]
 
     @property
     def data_type(self) -> DataType:
@@ -450,7 +450,7 @@ class _CsvColumn:
             faults = Faults()
             value = self._value(cell, pointer, faults)
             values.append(None if faults.count else value)
-            self.ignored.update(faults.ignored)
+            self.ignored_fields.update(faults.ignored_fields)
             if faults.count:
                 faults_by_row.setdefault(row, Faults()).take("", faults)
                 count += faults.count

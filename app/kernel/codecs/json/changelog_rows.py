@@ -135,11 +135,11 @@ class ChangeReader:
     def compiled_schema(self) -> CompiledSchema:
         return self._rows.compiled_schema
 
-    def decode_batch(self, texts: Sequence[bytes], ignored: set[str]) -> pa.Table | None:
+    def decode_batch(self, texts: Sequence[bytes], ignored_fields: set[str]) -> pa.Table | None:
         changes = _unwrapped(texts, self._feeds)
         if changes is None:
             return None
-        rows = self._rows.decode_batch(changes.rows, ignored)
+        rows = self._rows.decode_batch(changes.rows, ignored_fields)
         return None if rows is None else self._complete(changes.ops, rows)
 
     def _complete(self, ops: Sequence[Op], rows: pa.Table) -> pa.Table | None:

@@ -35,17 +35,17 @@ def decode_json_rows(
     pointer: str = "/source/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
-    `bad_records`: receives the rows that do not fit; without it the first of them rejects the input. `ignored`:
+    `bad_records`: receives the rows that do not fit; without it the first of them rejects the input. `ignored_fields`:
     receives the names of unknown members, which are ignored where they are null. Raises SchemaMismatch (pointers
     `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`), BodyTooLarge (over 16 million values, absent ones
     included), RowTooLarge, TooManyRows.
     """
     refuse_nothing(raw)
-    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored_fields)
     return collect(iter_array_tables(raw, schema, pointer, record_errors), schema, record_errors)
 
 
@@ -57,17 +57,17 @@ def decode_ndjson(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
-    ignored: set[str] | None = None,
+    ignored_fields: set[str] | None = None,
 ) -> pa.Table:
     """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are not rows.
 
-    `first_row`: the number of the first row, for the pointers of faults. `bad_records`, `ignored`: as in
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`, `ignored_fields`: as in
     `decode_json_rows`.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
     BodyTooLarge (over 16 million values, absent ones included), RowTooLarge, TooManyRows.
     """
     refuse_nothing(data)
-    record_errors = record_errors_for(bad_records, pointer, limits, ignored)
+    record_errors = record_errors_for(bad_records, pointer, limits, ignored_fields)
     return collect(
         iter_line_tables(data, schema, Origin(row=first_row), record_errors), schema, record_errors
     )
@@ -206,7 +206,7 @@ def _decode_batch(
     """The rows of JSON texts; None if any of them does not fit or is too large."""
     if max(map(len, texts)) > record_errors.limits.row_bytes_max:
         return None
-    return reader.decode_batch(texts, record_errors.ignored)
+    return reader.decode_batch(texts, record_errors.ignored_fields)
 
 
 def _excerpt(text: bytes) -> bytes:
@@ -233,7 +233,7 @@ def _read_texts(
             unreadable = malformed_row(origin, reason, byte, text)
         if not faults.count:
             good_rows.extend(contents)
-            record_errors.ignored.update(faults.ignored)
+            record_errors.ignored_fields.update(faults.ignored_fields)
             continue
         record_errors.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
         if record_errors.full:
@@ -274,7 +274,7 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
             contents = reader.read(value, faults) if unreadable is None else []
             if not faults.count:
                 good_rows.extend(contents)
-                record_errors.ignored.update(faults.ignored)
+                record_errors.ignored_fields.update(faults.ignored_fields)
                 continue
             record_errors.add(number, faults, partial(bytes, octets), unreadable=unreadable)
             if record_errors.full:

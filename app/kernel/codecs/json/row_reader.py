@@ -49,10 +49,11 @@ class RowReader:
         self._unmarked = compile_schema(schema if self._marked is None else self._marked.unmarked())
         self.compiled_schema: Final = compile_schema(schema)
 
-    def decode_batch(self, texts: Sequence[bytes], ignored: set[str]) -> pa.Table | None:
+    def decode_batch(self, texts: Sequence[bytes], ignored_fields: set[str]) -> pa.Table | None:
         """The rows of JSON texts; None if any of them does not fit.
 
-        `ignored`: receives the names of unknown members, which all are null. If it has some, others are expected.
+        `ignored_fields`: receives the names of unknown members, which all are null. If it has some, others are
+        expected.
         """
         text = b"\n".join(texts)
         refuse_many_values(text, self.compiled_schema)
@@ -60,7 +61,7 @@ class RowReader:
             return None
         known = _KnownMembers(self.compiled_schema.types)
         try:
-            rows = self._decoded(texts, known, ignored, has_meta=_META_MARK in text)
+            rows = self._decoded(texts, known, ignored_fields, has_meta=_META_MARK in text)
             table = self.compiled_schema.assemble(rows, known.tally)
         except FAST_PATH_FAULTS:
             return None
@@ -71,32 +72,32 @@ class RowReader:
                 return None
         if not tally.accounts_for(quotation_marks(text)):
             return None
-        ignored |= known.ignored
+        ignored_fields |= known.ignored_fields
         return table
 
     def _decoded(
-        self, texts: Sequence[bytes], known: _KnownMembers, ignored: set[str], *, has_meta: bool
+        self, texts: Sequence[bytes], known: _KnownMembers, ignored_fields: set[str], *, has_meta: bool
     ) -> list[Any]:
         """Raises one of FAST_PATH_FAULTS."""
         assert self.compiled_schema.decode_row is not None
         decode = self.compiled_schema.decode_row.decode
-        if not ignored and not has_meta:
+        if not ignored_fields and not has_meta:
             try:
                 return list(map(decode, texts))
             except msgspec.ValidationError as fault:
                 if not str(fault).startswith(_UNKNOWN):
                     raise
-        rows = None if has_meta else self._decoded_ignoring(texts, known, ignored)
+        rows = None if has_meta else self._decoded_ignoring(texts, known, ignored_fields)
         return [decode(known.row(text)) for text in texts] if rows is None else rows
 
     def _decoded_ignoring(
-        self, texts: Sequence[bytes], known: _KnownMembers, ignored: set[str]
+        self, texts: Sequence[bytes], known: _KnownMembers, ignored_fields: set[str]
     ) -> list[Any] | None:
         """The rows, if the only unknown members are those of the first rows, in no struct. Raises FAST_PATH_FAULTS."""
         first = _KnownMembers(self.compiled_schema.types)
         for text in texts[:_PROBED_ROWS]:
             first.row(text)
-        names = tuple(sorted((ignored | first.ignored) - self.compiled_schema.types.keys()))
+        names = tuple(sorted((ignored_fields | first.ignored_fields) - self.compiled_schema.types.keys()))
         if len(names) > _IGNORED_MAX:
             return None
         types, required_names = self.compiled_schema.types, self.compiled_schema.required_names
@@ -111,7 +112,7 @@ class RowReader:
             count = sum(value is None for value in map(attrgetter(f"x{number}"), rows))
             known.tally.members += count
             if count:
-                known.ignored.add(name)
+                known.ignored_fields.add(name)
         return rows
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
@@ -152,7 +153,7 @@ class _KnownMembers:
 
     def __init__(self, types: Mapping[str, DataType]) -> None:
         self.tally = Tally()
-        self.ignored: set[str] = set()
+        self.ignored_fields: set[str] = set()
         self._types = types
 
     def row(self, text: bytes) -> bytes:
@@ -167,7 +168,7 @@ class _KnownMembers:
         for name in [name for name in members if name not in types and bytes(members[name]) == _NULL]:
             del members[name]
             self.tally.members += 1
-            self.ignored.add(f"{place}{name}")
+            self.ignored_fields.add(f"{place}{name}")
         for name, data_type in types.items():
             if name in members and has_structs(data_type):
                 members[name] = self._value(members[name], data_type, f"{place}{name}.")

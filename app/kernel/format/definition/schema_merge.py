@@ -248,8 +248,8 @@ def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
             for each in shapes:
                 old = _widened(old, each, explicit_cast)
             return old
-        case FlatType(), (Integers() | Numbers()) as found:
-            return _widened_number(old, found)
+        case FlatType(), (Integers() | Numbers()) as number_shape:
+            return _widened_number(old, number_shape)
         case FlatType(), Texts(times=True) if old == DATE and explicit_cast:
             return TIMESTAMP
         case Timestamp("ms", zoned), Texts(fine=True):

@@ -146,8 +146,8 @@ def _of_string(text: str) -> Texts:
 
 
 def _of_texts(texts: pa.StringArray) -> Texts:
-    found = {name: _parses(data_type, texts) for name, data_type in _TEXT_TYPES.items()}
-    return Texts(**found, fine=(found["times"] or found["clocks"]) and _is_fine(texts))
+    flags = {name: _parses(data_type, texts) for name, data_type in _TEXT_TYPES.items()}
+    return Texts(**flags, fine=(flags["times"] or flags["clocks"]) and _is_fine(texts))
 
 
 def _reads(data_type: FlatType, text: str) -> bool:
