@@ -188,6 +188,14 @@ def test_rows_behind_many_files_without_one_are_found(incoming: Incoming, mode: 
     assert incoming.rows("fresh") == [{"id": 1}]
 
 
+def test_rows_without_a_value_are_read_if_others_have_one(incoming: Incoming) -> None:
+    incoming.put_bytes("1", b"{}\n")
+    incoming.put("2", {"note": "a"})
+    source = two_rounds(incoming, {**incoming.source(), "dataset": "fresh", "create": {}})
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    assert incoming.rows("fresh") == [{"note": "a"}, {"note": None}]
+
+
 def test_source_that_waits_takes_the_dataset_that_others_register(incoming: Incoming) -> None:
     incoming.put_bytes("1", b"{}\n")
     source = two_rounds(incoming, {**incoming.source(), "dataset": "fresh", "create": CREATE})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 from io import BytesIO
 from typing import Final
@@ -14,15 +14,13 @@ from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.shape_inference import (
     CHANGES_OF_NO_COLUMNS,
     NO_COLUMNS,
+    count_readable,
     infer_shapes,
-    refuse_unreadable,
 )
 from app.kernel.codecs.splits import plan_splits
-from app.kernel.codecs.stream import ARROW_FILE_MAGIC, is_arrow_file, iter_tables
+from app.kernel.codecs.stream import ARROW_FILE_MAGIC, is_arrow_file
 from app.kernel.format.errors import MalformedBody
-from app.kernel.format.rows.change_schema import change_schema
 from app.kernel.format.rows.formats import Format, Source
-from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.shapes import Nulls, Shape, common_members
 
 SAMPLE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -34,17 +32,18 @@ _EXPANDED_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
 _WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
 _TEXTS: Final = (*_WHOLE, Format.NDJSON)
 _MAGIC_BYTES: Final = 4
-# Tables without columns have no number of rows.
-_ANY_NAME: Final = "any"
 # Before the length of the metadata of an Arrow message, unless the stream is of a release before 0.15.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 
 
 class ColumnSample(msgspec.Struct, frozen=True, kw_only=True):
-    """The shapes of columns, and whether they are those of the whole input."""
+    """The shapes of columns, and whether they are those of the whole input. `empty`: whether it is a text that was read
+    to its end without a record.
+    """
 
     shapes: dict[str, Shape]
     whole: bool
+    empty: bool = False
 
 
 class SampleTooLarge(ValueError):
@@ -81,33 +80,11 @@ def sample_columns(
     shapes: dict[str, Shape] = {}
     for split in some:
         shapes = common_members(shapes, infer_shapes(form, source, split, schema=schema, outliers=outliers))
+    empty = False
     if strict and form in _TEXTS and all(isinstance(shape, Nulls) for shape in shapes.values()):
-        refuse_unreadable(form, source, changes=changes)
-    return ColumnSample(
-        shapes=shapes, whole=form is not Format.NDJSON or (complete and len(some) == len(splits))
-    )
-
-
-def sample_has_rows(
-    form: Format,
-    source: Source,
-    names: Collection[str],
-    *,
-    gzip: bool = False,
-    changes: bool = False,
-) -> bool:
-    """Whether input whose sample has no value has a row. `names`: its columns, as far as they are known.
-
-    Raises MalformedBody, SchemaMismatch, RowTooLarge for input that cannot be read up to its first row.
-    """
-    if gzip:
-        source, _ = _expanded(form, source)
-    fields = (
-        Field(id=number, name=name, type="string") for number, name in enumerate(names or (_ANY_NAME,), 1)
-    )
-    schema = Schema(id=1, fields=tuple(fields))
-    tables = iter_tables(form, source, change_schema(schema, ()) if changes else schema)
-    return any(table.num_rows for table in tables)
+        empty = not count_readable(form, source, changes=changes)
+    whole = form is not Format.NDJSON or (complete and len(some) == len(splits))
+    return ColumnSample(shapes=shapes, whole=whole, empty=empty)
 
 
 def _expanded(form: Format, source: Source) -> tuple[BytesIO, bool]:

@@ -96,8 +96,9 @@ def infer_shapes(
         raise _too_many(error) from None
 
 
-def refuse_unreadable(form: Format, source: Source, *, changes: bool) -> None:
-    """Raises the error of the first record of a text that cannot be read: MalformedBody, SchemaMismatch, RowTooLarge.
+def count_readable(form: Format, source: Source, *, changes: bool) -> int:
+    """The number of rows of a text. Raises the error of the first record that cannot be read: MalformedBody,
+    SchemaMismatch, RowTooLarge.
 
     For texts in which no column was found, so that all their records are without values or faulty.
     """
@@ -109,8 +110,8 @@ def refuse_unreadable(form: Format, source: Source, *, changes: bool) -> None:
     fields = tuple(Field(id=number, name=name, type="string") for number, name in enumerate(names, 1))
     schema = Schema(id=1, fields=fields)
     try:
-        for _ in iter_tables(form, source, change_schema(schema, ()) if changes else schema):
-            pass
+        tables = iter_tables(form, source, change_schema(schema, ()) if changes else schema)
+        return sum(table.num_rows for table in tables)
     except (MalformedBody, SchemaMismatch) as error:
         hint = _hint(head) if form is Format.NDJSON else None
         if hint is None:

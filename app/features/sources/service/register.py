@@ -31,7 +31,7 @@ from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.fetch import OF_A_BODY, FetchHere
 from app.features.sources.transforms import bind_transform
 from app.features.sources.values import DataSource, SourceMode, refused_source
-from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns, sample_has_rows
+from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.infra.files.storage import Storage
 from app.infra.identifiers import new_id
 from app.infra.kafka.errors import SourceFailed
@@ -175,18 +175,25 @@ class RegisterDataset:
             for body in part.bodies:
                 try:
                     columns = self._columns(body.raw, changes=changes, outliers=outliers)
-                    shapes = common_members(shapes, columns)
                 except OF_A_BODY as error:
                     faults.append(error.of_origin(body.raw.origin))
+                    continue
+                if columns is None:
+                    faults.append(
+                        SourceFailed(
+                            f"{body.raw.origin} has rows without a value, from which no columns are inferred; register "
+                            "the dataset first"
+                        )
+                    )
+                shapes = common_members(shapes, columns or {})
         if not shapes and faults:
             raise faults[0]
         return shapes
 
-    def _columns(self, raw: RawInput, *, changes: bool, outliers: bool) -> dict[str, Shape]:
-        """The shapes of the columns of a body; empty without rows.
+    def _columns(self, raw: RawInput, *, changes: bool, outliers: bool) -> dict[str, Shape] | None:
+        """The shapes of the columns of a body; empty without rows, None for rows without a value.
 
-        Raises SourceFailed for a text of which a part is of no use, and for rows without columns; MalformedBody,
-        SchemaMismatch, RowTooLarge.
+        Raises SourceFailed for a text of which a part is of no use, MalformedBody, SchemaMismatch, RowTooLarge.
         """
         if raw.shapes is not None:
             return raw.shapes
@@ -201,19 +208,15 @@ class RegisterDataset:
                 outliers=outliers,
                 strict=True,
             )
-            if any(not isinstance(shape, Nulls) for shape in sample.shapes.values()):
-                return sample.shapes
-            has_rows = sample_has_rows(raw.format, file, sample.shapes, gzip=raw.gzip, changes=changes)
         except SampleTooLarge:
             raise SourceFailed(
                 f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; register "
                 "the dataset first"
             ) from None
-        if has_rows:
-            raise SourceFailed(
-                f"{raw.origin} has rows without a value, from which no columns are inferred; register the dataset first"
-            )
-        return {}
+        if sample.empty:
+            return {}
+        has_values = any(not isinstance(shape, Nulls) for shape in sample.shapes.values())
+        return sample.shapes if has_values else None
 
 
 def _read_without_rows(plan: RoundPlan, fetched_parts: Sequence[Fetched]) -> WithoutRows:
