@@ -13,6 +13,7 @@ from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, SchemaChange, WidenField
 from app.kernel.format.errors import FieldError, SchemaChangeRefused, SchemaMismatch
 from app.kernel.format.schema.shapes import (
+    DIGITS_MAX,
     NULLS,
     Arrays,
     Booleans,
@@ -250,8 +251,8 @@ def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
             return old
         case FlatType(), (Integers() | Numbers()) as number_shape:
             return _widened_number(old, number_shape)
-        case FlatType(), Texts(times=True) if old == DATE and explicit_cast:
-            return TIMESTAMP
+        case FlatType(), Texts() as texts if old == DATE and explicit_cast and (texts.times or texts.clocks):
+            return TIMESTAMP if texts.times else TIMESTAMP_NTZ
         case Timestamp("ms", zoned), Texts(fine=True):
             return Timestamp("us", zoned)
         case _, Typed(type_=text):
@@ -268,6 +269,9 @@ def _widened_number(old: FlatType, shape: Integers | Numbers) -> FlatType:
             holding = (each for each in (old, *old.wider) if each.holds_integers(shape.low, shape.high))
             return next(holding, old)
         case _, Numbers(exact=True) if old != FLOAT and DOUBLE in old.wider:
+            return DOUBLE
+        case _, Numbers(exact=True, whole=whole) if old == FLOAT and whole == DIGITS_MAX:
+            # From 1e38 on. Of smaller numbers a float has the nearest.
             return DOUBLE
     return old
 
