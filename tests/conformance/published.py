@@ -13,6 +13,7 @@ from textwrap import fill
 from typing import Final
 
 from app.kernel.format.dataset import DatasetDefinition
+from tests.conformance.foreign_files import table_of_foreign_files
 from tests.conformance.histories import share
 from tests.conformance.kinds import AXES, Kind, Reason, defined, every_kind, legal_kinds
 from tests.conformance.operations import WAYS, Way
@@ -102,6 +103,7 @@ def published() -> str:
         ),
         sets="".join(_set_rows()),
         ways="".join(_ways()),
+        foreign=table_of_foreign_files(),
     )
 
 

@@ -36,9 +36,7 @@ from app.kernel.codecs.messages.records import json_line
 from app.kernel.codecs.shape_inference import infer_shapes
 from app.kernel.codecs.splits import Split
 from app.kernel.codecs.stream import iter_tables
-from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.kernel.format.definition.schema_merge import inferred_types, merge_schemas
+from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.errors import MalformedBody, SchemaMismatch
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.types import (
@@ -598,47 +596,3 @@ def test_times_fit_a_column_as_in_json(column: str, unit: str, tick: int) -> Non
     line = json.dumps({"x": f"{text}Z" if zone else text}).encode()
     expected = outcome(lambda: read_lines(column, [line])[1])
     assert [str(each).replace('"', "") for each in found] == [str(each).replace('"', "") for each in expected]
-
-
-# Types that become wider: where Arrow widens a column for its type, JSON and CSV widen it for the value.
-
-WIDER: Final = {
-    "int16": "-300",
-    "int32": "-70000",
-    "int64": "-5000000000",
-    "uint16": "300",
-    "uint32": "70000",
-    "float": "0.5",
-    "double": "1e300",
-    "decimal(11, 2)": "123456789.25",
-    "timestamp": '"2026-11-21T10:00:00.000001Z"',
-    "timestamp_ntz": '"2026-11-21T10:00:00.000001"',
-}
-NARROW: Final = [
-    *("int8", "int16", "int32", "uint8", "uint16", "uint32", "float", "decimal(9, 2)"),
-    *("timestamp(ms)", "timestamp_ntz(ms)", "date"),
-]
-
-
-def merged(column: str, form: Format, body: bytes, *, explicit_cast: bool) -> str:
-    fields = [CreateField(name="k", type="int64"), CreateField(name="x", type=column)]
-    dataset = define_dataset(CreateDataset(name="d", schema=CreateSchema(fields=fields), record_key=["k"]))
-    found = merge_schemas(dataset, infer_shapes(form, io.BytesIO(body), Split()), explicit_cast=explicit_cast)
-    return column if found is None else {field.name: field.type for field in found.schema.fields}["x"]
-
-
-@pytest.mark.parametrize("explicit_cast", [False, True])
-@pytest.mark.parametrize("new", WIDER)
-@pytest.mark.parametrize("old", NARROW)
-def test_columns_become_wider_for_texts_where_they_do_for_arrow(
-    old: str, new: str, explicit_cast: bool
-) -> None:
-    column = schema_of({"x": new}).to_arrow().field("x").type
-    line = b'{"x": %s}' % WIDER[new].encode()
-    body = arrow_stream(pa.table({"x": pa.nulls(1, column)}))
-    if merged(old, Format.ARROW, body, explicit_cast=explicit_cast) == old:
-        return
-    cells = b"x\n" + WIDER[new].strip('"').encode()
-    for form, text in ((Format.NDJSON, line), (Format.CSV, cells)):
-        wider = merged(old, form, text, explicit_cast=explicit_cast)
-        assert read_lines(wider, [line])[1] == read_lines(new, [line])[1]
