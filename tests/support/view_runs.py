@@ -56,9 +56,13 @@ def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
 def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition:
     """The dataset of a view."""
     new = CreateView(
-        name="v", sql="", record_key=list(record_key), bucket=CreateBucket(count=2) if record_key else None
+        name="v",
+        sql="",
+        record_key=list(record_key),
+        event_time_field=None,
+        bucket=CreateBucket(count=2) if record_key else None,
     )
-    return define_view(new, plan)
+    return define_view(new, plan, {})
 
 
 def planned(sql: str, **tables: LakeTable) -> ViewPlan:

@@ -74,6 +74,10 @@ class ViewResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its joins may compare every row of one side with every row of the other."""
     record_key: Annotated[list[str], msgspec.Meta(examples=[["customer"]])]
     """The columns that identify a row."""
+    event_time_field: Annotated[str, msgspec.Meta(examples=["taken"])] | None
+    """The column with the event time of a row; null for none."""
+    ordering_field: Annotated[str, msgspec.Meta(examples=["taken"])] | None
+    """The column by which readers know which row of a key is the later one; null for none."""
     inputs: list[ViewInputResponse]
     """The datasets that it reads, by their names in the SQL."""
     mode: ViewMode
@@ -176,6 +180,8 @@ def view_response(view: View) -> ViewResponse:
         sql=view.definition.sql,
         allow_cross_join=view.definition.allow_cross_join,
         record_key=list(view.dataset.definition.record_key),
+        event_time_field=view.dataset.definition.event_time_field,
+        ordering_field=view.dataset.definition.ordering_field,
         inputs=[_input_response(each) for each in view.inputs],
         mode=view.definition.mode,
         state=view.state,

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from app.features.views.new_view import CreateView, define_view
 from app.features.views.refresh_plan import fitted_plan, follows_changes, rows_sql
 from app.features.views.values import ViewDefinition, ViewMode
-from app.kernel.format.dataset import DatasetDefinition, TableType
+from app.kernel.format.dataset import DatasetDefinition, MergeMode, TableType
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.errors import InvalidDataset, InvalidView
+from app.kernel.sql.queries import bind_view, parse_view
 from tests.support.view_inputs import DATASETS, planned
 
 
@@ -89,7 +90,58 @@ def test_wider_column_is_bound_again_where_the_result_keeps_its_types() -> None:
 
 
 def define(sql: str, **settings: Any) -> Any:
-    return define_view(CreateView(name="shown", sql=sql, **settings), planned(sql))
+    return define_view(CreateView(name="shown", sql=sql, **settings), planned(sql), DATASETS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "settings", "event_time_field"),
+    [
+        ("SELECT id, made FROM orders", {}, "made"),
+        ("SELECT id, note, made AS taken FROM orders WHERE paid", {}, "taken"),
+        ("SELECT note, made FROM orders", {}, "made"),
+        ("SELECT id, note FROM orders", {}, None),
+        ("SELECT id, date_add(day, 1) AS day FROM orders", {}, None),
+        ("SELECT id, made FROM orders", {"event_time_field": None}, None),
+        ("SELECT id, made, day FROM orders", {"event_time_field": "day"}, "day"),
+        ("SELECT day, max(made) AS made FROM orders GROUP BY day", {}, None),
+        ("SELECT day, max(made) AS made FROM orders GROUP BY day", {"event_time_field": "made"}, "made"),
+    ],
+)
+def test_event_time_is_that_of_the_input_where_it_is_passed_on(
+    sql: str, settings: dict[str, Any], event_time_field: str | None
+) -> None:
+    orders = DATASETS["orders"]
+    fields = tuple(
+        replace(field, id=90 + number, name=name, type=type_)
+        for number, (name, type_) in enumerate(
+            (("made", "timestamp(ms)"), ("day", "date"), ("note", "string"))
+        )
+        for field in orders.schema.fields[-1:]
+    )
+    known = {field.name for field in fields}
+    kept = tuple(field for field in orders.schema.fields if field.name not in known)
+    inputs = {
+        "orders": replace(
+            orders, schema=replace(orders.schema, fields=(*kept, *fields)), event_time_field="made"
+        )
+    }
+    plan = bind_view(parse_view(sql), inputs)
+    defined = define_view(CreateView(name="shown", sql=sql, **settings), plan, inputs)
+    assert defined.event_time_field == event_time_field
+
+
+def test_ordering_field_of_a_view_is_not_compared_by_its_refreshes() -> None:
+    defined = define("SELECT id, price FROM orders", ordering_field="price")
+    assert (defined.ordering_field, defined.merge_mode) == ("price", MergeMode.COMMIT_TIME)
+    assert defined.deletes.keep_seconds == 0
+    for settings in ({"ordering_field": "id"}, {"ordering_field": "nothing"}, {"event_time_field": "id"}):
+        [member] = settings
+        with pytest.raises(InvalidDataset) as refusal:
+            define("SELECT id, price FROM orders", **settings)
+        assert refusal.value.facts["errors"][0]["pointer"] == f"/{member}"
+    with pytest.raises(InvalidDataset) as refusal:
+        define("SELECT price FROM orders", ordering_field="price")
+    assert [each["pointer"] for each in refusal.value.facts["errors"]] == ["/ordering_field"]
 
 
 def test_view_is_a_dataset_of_the_columns_of_its_sql() -> None:

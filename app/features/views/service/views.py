@@ -50,7 +50,7 @@ class DerivedViews:
         _check_distinct(inputs)
         definitions = {name: dataset.definition for name, dataset in inputs.items()}
         plan = bind_view(query, definitions, allow_cross_join=new.allow_cross_join)
-        definition = define_view(new, plan)
+        definition = define_view(new, plan, definitions)
         follows = follows_changes(plan, definitions, definition.record_key)
         dataset_id = new_id()
         view = self.views.create(

@@ -48,6 +48,12 @@ class CreateView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a join may compare every row of one side with every row of the other."""
     record_key: tuple[str, ...] | None = None
     """The columns that identify a row; by default those that the SQL shows to do so, if any."""
+    event_time_field: str | None = None
+    """The column with the event time of a row, which the feed has as `event_time`; null for none. By default that of
+    the input, if each row is made of one row of the input and has that column unchanged.
+    """
+    ordering_field: str | None = None
+    """The column by which readers of the feed know which row of a key is the later one. Refreshes do not compare it."""
     partition_by: tuple[str, ...] = ()
     """How its rows are partitioned, as of a dataset."""
     table_type: TableType | None = None
@@ -71,6 +77,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its joins may compare every row of one side with every row of the other."""
     record_key: tuple[str, ...]
     """The columns that identify a row."""
+    event_time_field: str | None
+    """The column with the event time of a row; null for none."""
+    ordering_field: str | None
+    """The column by which readers know which row of a key is the later one; null for none."""
     inputs: tuple[ViewInput, ...]
     """The datasets that it reads, by their names in the SQL."""
     mode: str

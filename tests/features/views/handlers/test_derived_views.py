@@ -90,7 +90,7 @@ def test_deleted_view_releases_its_inputs(
         ({"changelog": {"producer": "input"}}, 422, "invalid-dataset", "/changelog/producer"),
         ({"bucket": {"mode": "postpone"}}, 422, "invalid-dataset", "/bucket/mode"),
         ({"sql": "SELECT id, id AS ID FROM orders"}, 422, None, "/sql"),
-        ({"ordering_field": "id"}, 400, "invalid-request", "ordering_field"),
+        ({"ordering_field": "id"}, 422, "invalid-dataset", "ordering_field"),
         ({"sql": 1}, 400, "invalid-request", "/sql"),
     ],
 )

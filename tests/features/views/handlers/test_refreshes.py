@@ -13,7 +13,17 @@ import pytest
 from app.access.tenants.values import Grant, KeyScope
 from app.kernel.derivation.request import FeedInput, TableInput
 from app.kernel.format.errors import DerivationFailed
-from tests.support.derived_views import COUNT, LONG, counted, feed, long, operations, rows, shown
+from tests.support.derived_views import (
+    COUNT,
+    LONG,
+    counted,
+    feed,
+    long,
+    operations,
+    register_view,
+    rows,
+    shown,
+)
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.view_computation import Query, Row
@@ -364,3 +374,46 @@ def test_reason_of_a_failed_refresh_is_hidden_from_keys_without_the_inputs(
         assert "SECRET" not in text
         assert "/problems/derivation-failed" in text
     client.delete(view["links"]["dataset"])
+
+
+def test_feed_of_a_view_has_the_event_times_of_its_input(client: httpx2.Client, service: Service) -> None:
+    fields = [
+        {"name": "id", "type": "int64"},
+        {"name": "taken", "type": "timestamp"},
+        {"name": "rank", "type": "int32"},
+    ]
+    dataset = {
+        "name": "taken",
+        "record_key": ["id"],
+        "event_time_field": "taken",
+        "schema": {"fields": fields},
+    }
+    path = client.post("/datasets", json=dataset).headers["location"]
+    view = register_view(
+        client, service, "ranked", "SELECT id, rank, taken AS at FROM taken", ranked, ordering_field="rank"
+    )
+    assert (view["event_time_field"], view["ordering_field"], view["mode"]) == ("at", "rank", "row_by_row")
+    times = ["2026-01-02T00:00:00Z", "2026-01-01T12:00:00Z"]
+    for taken, rank in zip(times, (2, 1), strict=True):
+        client.post(f"{path}/writes", json=upsert({"id": 1, "taken": taken, "rank": rank}))
+        service.work()
+    client.post(
+        f"{path}/writes", json={"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 1}]}}
+    )
+    service.work()
+    client.post(f"{path}/writes", json=upsert({"id": 1, "taken": times[0], "rank": 0}))
+    service.work()
+    changes = client.get(view["links"]["changes"]).json()["changes"]
+    # The rank of a row may go down: the view is the result of its SQL.
+    assert [(each["op"], each["event_time"], each["row"]["rank"]) for each in changes] == [
+        ("+A", times[0], 2),
+        ("-C", times[0], 2),
+        ("+C", times[1], 1),
+        ("-R", times[1], 1),
+        ("+A", times[0], 0),
+    ]
+    assert [row["rank"] for row in rows(client, view)] == [0]
+
+
+def ranked(taken: list[Row]) -> list[Row]:
+    return [{"id": each["id"], "rank": each["rank"], "at": each["taken"]} for each in taken]
