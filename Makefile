@@ -217,6 +217,7 @@ lock: setup ## resolve the packages in pyproject.toml and requirements/*.in agai
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
 	$(foreach release,$(SPARKS),$(COMPILE) $(UPGRADE) requirements/bench-spark-$(release).in \
 		-o requirements/bench-spark-$(release).txt &&) true
+	$(COMPILE) $(UPGRADE) --no-deps requirements/pandas-3.in -o requirements/pandas-3.txt
 	$(COMPILE) $(UPGRADE) requirements/cluster.in -o requirements/cluster.txt
 	$(COMPILE) $(UPGRADE) requirements/audit.in -o requirements/audit.txt
 

@@ -38,7 +38,7 @@ def test_arrow_data_has_the_same_rows_in_each_library(data: ArrowData) -> None:
     assert data.to_arrow() == TABLE
     assert data.to_polars().equals(pl.DataFrame(ROWS))
     frame = data.to_pandas()
-    assert (list(frame["id"]), list(frame["note"])) == ([1, 2], ["a", None])
+    assert (list(frame["id"]), frame["note"][0], list(frame["note"].isna())) == ([1, 2], "a", [False, True])
     with duckdb.connect() as connection:
         assert data.to_duckdb(connection).aggregate("sum(id), count(note)").fetchall() == [(3, 1)]
     assert data.to_duckdb().filter("id = 2").fetchall() == [(2, None)]
