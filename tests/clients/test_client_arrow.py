@@ -68,6 +68,7 @@ FRAME = pd.DataFrame({"id": [3, 1, 2], "note": ["c", "a", None]})
         ),
         (FRAME.set_index("id").sort_index(), ["note", "id"]),
         (FRAME.groupby("id").count(), ["note", "id"]),
+        (FRAME.set_index(pd.RangeIndex(3, name="number")), ["id", "note", "number"]),
         (FRAME.set_index(["id", pd.Index([7, 8, 9])]), ["note", "id"]),
         (pa.Table.from_pandas(FRAME.sort_values("id")), ["id", "note"]),
         (pa.RecordBatch.from_pandas(FRAME.sort_values("id")), ["id", "note"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+import sys
 from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,11 @@ def encoded_stream(table: Any) -> bytes:
 
 
 def _converted(pyarrow: Any, frame: Any) -> pa.Table:
+    pandas = sys.modules.get("pandas")
     try:
+        if pandas is not None and isinstance(frame, pandas.DataFrame) and frame.index.name is not None:
+            # By default an index that is a range becomes metadata. In pandas 3, `set_index` makes ranges of integers.
+            return pyarrow.Table.from_pandas(frame, preserve_index=True)
         return pyarrow.table(frame)
     except pyarrow.ArrowException as error:
         # What pandas holds as Python objects may be of several types.
