@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from tests.laws.histories import CUTS, History, copy, cut
 from tests.laws.model import Model, Refused
@@ -32,10 +32,6 @@ class Dataset(Protocol):
 
     def restore(self, version: int) -> None: ...
 
-    def wait(self, seconds: float) -> None:
-        """Lets time pass before the next commit."""
-        ...
-
     def patch(self, keep_seconds: int) -> None:
         """Changes how long later deletes leave tombstones."""
         ...
@@ -46,6 +42,15 @@ class Dataset(Protocol):
 
     def changes(self, since: int) -> list[Change]:
         """The feed from an offset on."""
+        ...
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A dataset whose clock can be set; only such histories let time pass."""
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass before the next commit."""
         ...
 
 
@@ -145,6 +150,7 @@ def _run(
             model.compact()
         dataset.serve(action["service"])
     elif "pass" in action:
+        assert isinstance(dataset, Clocked)
         dataset.wait(action["pass"])
     elif "deletes" in action:
         model.patch(action["deletes"])

@@ -83,9 +83,6 @@ class ServedDataset:
         body = {"deletes": {"keep_seconds": keep_seconds}}
         _answered(self.client.patch(self.path, json=body, headers=headers))
 
-    def wait(self, seconds: float) -> None:
-        raise NotImplementedError("the clock of a service cannot be set")
-
     def rows(self) -> list[Json]:
         return self._rows({})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,6 +54,36 @@ def owner_connection(server: TestServer, name: str) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool)
     with engine.connect() as connection:
         yield connection
+
+
+@contextmanager
+def database_of(server: TestServer, revision: str, more: str = "") -> Iterator[str]:
+    """The name of a database with the schema of a revision and its data. `more`: statements that add to these."""
+    with server.fresh_database(template="template0") as name:
+        with owner_connection(server, name) as connection:
+            migrate(connection, revision)
+        with server.administration(name) as administration:
+            administration.execute(data_of(revision) + more)
+        yield name
+
+
+@contextmanager
+def upgraded(server: TestServer, revision: str, more: str = "") -> Iterator[Database]:
+    """Such a database after the upgrade, as the service uses it."""
+    with database_of(server, revision, more) as name:
+        initialise(server.owner_url(name), application_url=server.application_url(name))
+        with closing(Database(server.application_url(name))) as database:
+            yield database
+
+
+@contextmanager
+def upgraded_rows(server: TestServer, revision: str, more: str = "") -> Iterator[psycopg.Connection]:
+    """Such a database after the upgrade, for queries."""
+    with database_of(server, revision, more) as name:
+        with owner_connection(server, name) as connection:
+            migrate(connection)
+        with server.administration(name) as administration:
+            yield administration
 
 
 def test_revisions_are_linear_and_named_expand_or_contract() -> None:
@@ -175,13 +205,7 @@ def check_old_data(stores: Stores) -> None:
 
 
 def test_commits_of_before_have_no_metadata_and_later_ones_have(postgres: TestServer) -> None:
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0031")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0031"))
-        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
-        database = Database(postgres.application_url(name))
+    with upgraded(postgres, "0031") as database:
         stores = Stores.on(database)
         [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
         commit = commit_of([waiting], [message(3, changes=2)], read_version=1)
@@ -191,7 +215,6 @@ def test_commits_of_before_have_no_metadata_and_later_ones_have(postgres: TestSe
         assert [(each.version, each.metadata) for each in listed.commits] == [(2, ({"run": "nightly-7"},))]
         entries = stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items
         assert [entry.metadata for entry in entries] == [{}, {}]
-        database.close()
 
 
 def check_old_consumers(stores: Stores, *, since: str) -> None:
@@ -219,20 +242,15 @@ MORE_COMMITS = f"""
 
 def test_upgrade_recounts_bytes_of_earlier_commits(postgres: TestServer) -> None:
     """A file that was listed again had been counted as new, and what went had not been counted at all."""
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0004")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0004") + MORE_COMMITS)
-        with owner_connection(postgres, name) as connection:
-            migrate(connection)
-        with postgres.administration(name) as administration:
-            query = "SELECT version, bytes_added, bytes_removed FROM commits WHERE dataset_id = %s ORDER BY version"
-            assert administration.execute(query, [DATASET]).fetchall() == [
-                (1, 100, 0),
-                (2, 0, 0),
-                (3, 250, 100),
-            ]
+    with upgraded_rows(postgres, "0004", MORE_COMMITS) as administration:
+        query = (
+            "SELECT version, bytes_added, bytes_removed FROM commits WHERE dataset_id = %s ORDER BY version"
+        )
+        assert administration.execute(query, [DATASET]).fetchall() == [
+            (1, 100, 0),
+            (2, 0, 0),
+            (3, 250, 100),
+        ]
 
 
 PENDING_FILES = f"""
@@ -246,34 +264,21 @@ PENDING_FILES = f"""
 
 def test_logs_of_earlier_versions_have_the_time_of_their_commit_if_it_is_known(postgres: TestServer) -> None:
     before = REVISIONS[REVISIONS.index("0035") - 1]
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, before)
-        with postgres.administration(name) as administration:
-            administration.execute(data_of(before) + PENDING_FILES)
-        with owner_connection(postgres, name) as connection:
-            migrate(connection)
-        with postgres.administration(name) as administration:
-            query = """
-                SELECT path, written_at IS NOT DISTINCT FROM committed_at, written_at IS NULL FROM files
-                JOIN commits USING (tenant_id, dataset_id) WHERE dataset_id = %s AND version = 1 ORDER BY path
-            """
-            assert administration.execute(query, [DATASET]).fetchall() == [
-                ("data/1.parquet", False, True),
-                ("data/2.log", True, False),
-                ("data/3.postponed", False, True),
-            ]
+    with upgraded_rows(postgres, before, PENDING_FILES) as administration:
+        query = """
+            SELECT path, written_at IS NOT DISTINCT FROM committed_at, written_at IS NULL FROM files
+            JOIN commits USING (tenant_id, dataset_id) WHERE dataset_id = %s AND version = 1 ORDER BY path
+        """
+        assert administration.execute(query, [DATASET]).fetchall() == [
+            ("data/1.parquet", False, True),
+            ("data/2.log", True, False),
+            ("data/3.postponed", False, True),
+        ]
 
 
 def test_a_stored_reply_outlives_an_upgrade(postgres: TestServer) -> None:
     request = KeyedRequest(scope="/datasets", key="old-key", request_hash="hash-of-the-request")
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0006")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0006"))
-        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
-        database = Database(postgres.application_url(name))
+    with upgraded(postgres, "0006") as database:
         outcome = ReplyStore(database).once(TENANT, request, pytest.fail, keep_seconds=60)
         assert (outcome.is_replay, outcome.reply.status, outcome.reply.body) == (
             True,
@@ -281,17 +286,10 @@ def test_a_stored_reply_outlives_an_upgrade(postgres: TestServer) -> None:
             b'{"name": "orders"}',
         )
         assert outcome.reply.headers["Location"] == f"/datasets/{DATASET}"
-        database.close()
 
 
 def test_tenants_of_earlier_versions_are_found_by_the_name_in_a_token(postgres: TestServer) -> None:
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0007")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0007"))
-        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
-        database = Database(postgres.application_url(name))
+    with upgraded(postgres, "0007") as database:
         identity = TokenIdentity(issuer="https://issuer.example", subject="ada", expires_at=datetime.now(UTC))
         for reference in ("acme", TENANT):
             claims = TokenClaims(
@@ -300,21 +298,13 @@ def test_tenants_of_earlier_versions_are_found_by_the_name_in_a_token(postgres: 
             principal = CredentialStore(database).admit(claims)
             assert principal is not None
             assert principal.tenant_id == TENANT
-        database.close()
 
 
 def test_subjects_of_earlier_versions_count_as_seen_at_the_upgrade(postgres: TestServer) -> None:
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0014")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0014"))
-        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
-        database = Database(postgres.application_url(name))
+    with upgraded(postgres, "0014") as database:
         store = ExpiredSubjectStore(database)
         assert store.expire(TENANT, None, keep_seconds=3_600, limit=9).subject_count == 0
         assert store.expire(TENANT, None, keep_seconds=0, limit=9).subject_count == 1
-        database.close()
 
 
 RUNNING_JOBS = f"""
@@ -329,16 +319,9 @@ RUNNING_JOBS = f"""
 def test_attempts_that_run_at_the_upgrade_are_counted_from_their_start_if_it_is_known(
     postgres: TestServer,
 ) -> None:
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0015")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0015") + RUNNING_JOBS)
-        with owner_connection(postgres, name) as connection:
-            migrate(connection)
-        with postgres.administration(name) as administration:
-            query = "SELECT attempts, claimed_at = started_at FROM jobs WHERE claimed_at IS NOT NULL ORDER BY attempts"
-            assert administration.execute(query).fetchall() == [(1, True), (6, False)]
+    with upgraded_rows(postgres, "0015", RUNNING_JOBS) as administration:
+        query = "SELECT attempts, claimed_at = started_at FROM jobs WHERE claimed_at IS NOT NULL ORDER BY attempts"
+        assert administration.execute(query).fetchall() == [(1, True), (6, False)]
 
 
 WAITING_COMPACTION = f"""
@@ -355,20 +338,13 @@ WAITING_COMPACTION = f"""
 
 
 def test_upgrade_moves_a_waiting_compaction_out_of_the_writes(postgres: TestServer) -> None:
-    with postgres.fresh_database(template="template0") as name:
-        with owner_connection(postgres, name) as connection:
-            migrate(connection, "0004")
-        with postgres.administration(name) as administration:
-            administration.execute(data_of("0004") + WAITING_COMPACTION)
-        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
-        database = Database(postgres.application_url(name))
+    with upgraded(postgres, "0004", WAITING_COMPACTION) as database:
         stores = Stores.on(database)
         compaction = stores.jobs.claim_task(TENANT, DATASET, "worker", RULES)
         assert compaction is not None
         assert compaction.request == CompactionTask()
         assert [job.kind for job in stores.jobs.claim(TENANT, DATASET, "worker", RULES)] == [JobKind.WRITE]
         assert stores.jobs.succeed(TENANT, compaction.claim, {})
-        database.close()
 
 
 @share(2)
