@@ -267,7 +267,8 @@ def _smaller_commits(writes: list[Json]) -> Iterator[list[Json]]:
 
 def _smaller_datasets(dataset: Json) -> Iterator[Json]:
     """The dataset with more defaults."""
-    for name in ("index", "bucket", "table_type", "partition_by", "delete_marker", "sequence_groups"):
+    names = ("index", "bucket", "table_type", "partition_by", "delete_marker", "sequence_groups", "watermark")
+    for name in names:
         if name in dataset:
             yield {key: value for key, value in dataset.items() if key != name}
     if dataset["changelog"] != {"producer": "full"}:

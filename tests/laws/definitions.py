@@ -9,6 +9,7 @@ from typing import Any, Final
 Json = dict[str, Any]
 ORDER_TYPES: Final = ("int64", "int64", "decimal(6, 2)", "date", "string")
 PARTITIONS: Final = ("a", "b")
+DAY: Final = "2026-01-01"
 KEEP_SECONDS: Final = (0, 5, 604_800)
 _MODES: Final = ("event_time",) * 4 + ("partial",) * 3 + ("aggregate",) * 3 + ("commit_time", "first")
 _PRODUCERS: Final = ("full",) * 3 + ("input", "deferred", "none")
@@ -51,12 +52,21 @@ def definition(dice: random.Random, is_valid: Callable[[Json], bool], *, shuffle
             return found
 
 
+def watermarked(definition: Json, dice: random.Random, is_valid: Callable[[Json], bool]) -> Json:
+    """The same definition, with a watermark or without. Rows are of one day, so none is behind it: the cuts of rows
+    that are late by a watermark make different tables.
+    """
+    late = dice.choice(("accept", "quarantine", "drop"))
+    found = definition | {"watermark": {"field": "day", "delay_seconds": dice.choice((0, 5)), "late": late}}
+    return found if dice.random() < 0.3 and is_valid(found) else definition
+
+
 def fields_of(order_type: str, total_type: str) -> list[Json]:
     """The columns of every dataset. `ts` orders rows, as a field or as the member of `meta`."""
     types = {
         "p": "string", "id": "int64", "ts": order_type, "meta": f"struct<ts: {order_type}, by: string>",
         "seen": "int64", "far": "int64", "name": "string", "n": "int32", "total": total_type,
-        "tags": "list<string>", "marks": "map<string, int32>", "gone": "boolean",
+        "tags": "list<string>", "marks": "map<string, int32>", "gone": "boolean", "day": "date",
     }  # fmt: skip
     return [{"name": name, "type": kind} for name, kind in types.items()]
 
