@@ -269,6 +269,18 @@ def test_dataset_is_registered_with_the_fields_of_the_first_messages(
     assert source.rows("fresh") == [{"id": 1, "price": 1.5, "tags": ["x"]}]
 
 
+def test_topic_without_a_message_that_can_be_read_is_named(topic: Topic, register: Register) -> None:
+    source = register(topic, dataset="fresh", create={"record_key": ["id"]}, mode="continuous")
+    found = source.run()
+    assert (found["state"], found["last_error"]["type"]) == ("active", "/problems/source-empty")
+    assert "waits for a message" in found["last_error"]["detail"]
+    topic.produce(b"\xff")
+    source.client.patch(source.path, json={"state": "active"})
+    found = source.run()
+    assert (found["state"], found["position"]) == ("failed", {})
+    assert "message 0 of partition 0" in found["last_error"]["detail"]
+
+
 TYPED = {
     "type": "record",
     "name": "Typed",
