@@ -39,13 +39,13 @@ class Tombstone:
 @dataclass(frozen=True, kw_only=True)
 class State:
     """A table at one version. `live`: rows by key. `heap`: rows of a dataset without a key. `waiting`: postponed writes
-    with the times of their commits.
+    with the times of their commits, and how long the tombstones of their deletes last.
     """
 
     live: dict[Key, Row] = field(default_factory=dict)
     tombstones: dict[Key, Tombstone] = field(default_factory=dict)
     heap: list[Row] = field(default_factory=list)
-    waiting: list[tuple[Json, float]] = field(default_factory=list)
+    waiting: list[tuple[Json, float, int]] = field(default_factory=list)
 
     def copy(self) -> State:
         return State(
@@ -87,12 +87,13 @@ class Model:
     def write(self, write: Json, at: float = 0.0) -> None:
         """Applies a write whose commit is at this time, in seconds. Raises Refused; then nothing has changed."""
         operation = write["operation"]
+        keep = self.keep_seconds if write.get("tombstone", True) else 0
         if self.postpones and operation in ("upsert", "delete", "changelog") and "where" not in write:
-            self.state.waiting.append((write, at))
+            self.state.waiting.append((write, at, keep))
             return
         before = self.state.copy()
         try:
-            self._apply(write, at)
+            self._apply(write, at, keep)
         except Refused:
             self.state = before
             raise
@@ -100,8 +101,8 @@ class Model:
     def compact(self) -> None:
         """Makes postponed writes visible."""
         waiting, self.state = self.state.waiting, replace(self.state, waiting=[])
-        for write, at in waiting:
-            self._apply(write, at)
+        for write, at, keep in waiting:
+            self._apply(write, at, keep)
 
     def note(self, version: int) -> None:
         """Keeps the state under the number of its version."""
@@ -136,7 +137,7 @@ class Model:
 
     # The operations.
 
-    def _apply(self, write: Json, at: float) -> None:
+    def _apply(self, write: Json, at: float, keep: int) -> None:
         operation = write["operation"]
         if operation in _REPLACES or "where" in write or operation == "delete_partition":
             self._replace(write)
@@ -153,7 +154,7 @@ class Model:
                 elif op == "-C":
                     self._correct(row)
                 elif op == "-R":
-                    self._delete(row, at, leaves=True)
+                    self._delete(row, at, keep)
                 else:
                     self._put(row, at)
         else:
@@ -161,7 +162,7 @@ class Model:
                 row = self.parsed(values)
                 marked = operation == "upsert" and self.delete_marker is not None and row[self.delete_marker]
                 if operation == "delete" or marked:
-                    self._delete(row, at, leaves=write.get("tombstone", True))
+                    self._delete(row, at, keep)
                 else:
                     self._put(row, at)
 
@@ -259,9 +260,9 @@ class Model:
         if not self.is_ordered:
             self._fact("-C", row)
 
-    def _delete(self, row: Row, at: float, *, leaves: bool) -> None:
+    def _delete(self, row: Row, at: float, keep: int) -> None:
         key, value = self.key_of(row), self._order(row)
-        live, keep = self.state.live.get(key), self.keep_seconds if leaves else 0
+        live = self.state.live.get(key)
         if value is not None:
             if self._is_newer(row, at):
                 self.late += 1
