@@ -168,7 +168,7 @@ class TaskFiles:
                     continue
                 job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
                 rows = rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job)
-                schema = incoming_schema(self.task.dataset, kept=KEPT_COLUMN in rows.column_names)
+                schema = incoming_schema(self.task.dataset, with_kept_fields=KEPT_COLUMN in rows.column_names)
                 rows = rows.select(schema.names).cast(schema)
                 self._refuse_outside(rows)
                 yield rows

@@ -207,23 +207,23 @@ class SchemaImpact:
     cascade: bool = False
     broken: list[BrokenReader] = field(default_factory=list)
 
-    def admit(self, broken: Sequence[ColumnReader]) -> None:
-        """Raises SchemaInUse if something breaks and is not to be paused, or may not be paused by the principal."""
-        visible = [each for each in broken if each.shown_to(self.principal)]
-        hidden = len(broken) - len(visible)
+    def admit(self, readers: Sequence[ColumnReader]) -> None:
+        """Raises SchemaInUse if a reader breaks that is not to be paused, or may not be paused by the principal."""
+        visible = [each for each in readers if each.shown_to(self.principal)]
+        hidden = len(readers) - len(visible)
         fixed = [
             each for each in visible if each.exposes or not each.shown_to(self.principal, KeyScope.MANAGE)
         ]
         self.broken = broken_readers(visible)
-        if not broken or (self.cascade and not hidden and not fixed):
+        if not readers or (self.cascade and not hidden and not fixed):
             return
         raise schema_in_use(self.broken, hidden, fixed if self.cascade else ())
 
 
-def refuse_broken(broken: Sequence[ColumnReader]) -> None:
+def refuse_broken(readers: Sequence[ColumnReader]) -> None:
     """Raises SchemaInUse if something breaks."""
-    if broken:
-        raise schema_in_use(broken_readers(broken))
+    if readers:
+        raise schema_in_use(broken_readers(readers))
 
 
 def paused_by(reader: ColumnReader) -> Fault:
@@ -235,10 +235,10 @@ def paused_by(reader: ColumnReader) -> Fault:
 
 
 def schema_in_use(
-    broken: Sequence[BrokenReader], hidden: int = 0, fixed: Sequence[ColumnReader] = ()
+    readers: Sequence[BrokenReader], hidden: int = 0, fixed: Sequence[ColumnReader] = ()
 ) -> SchemaInUse:
     """The error of a change that is refused. `hidden`: how many others break. `fixed`: what the key may not pause."""
-    names = sorted({f"{each.kind.value} {shown(each.name or each.id)}" for each in broken})
+    names = sorted({f"{each.kind.value} {shown(each.name or each.id)}" for each in readers})
     parts = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
     if hidden:
         parts.append(f"{hidden} that this key may not see")
@@ -253,8 +253,8 @@ def schema_in_use(
         )
     return SchemaInUse(
         f"nothing was changed: the change breaks {', '.join(parts)}; {reason}",
-        breaks=[msgspec.to_builtins(each) for each in broken[:_SHOWN_MAX]],
-        break_count=len(broken),
+        breaks=[msgspec.to_builtins(each) for each in readers[:_SHOWN_MAX]],
+        break_count=len(readers),
         hidden=hidden,
     )
 

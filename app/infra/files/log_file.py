@@ -32,10 +32,16 @@ BY_ARRIVAL: Final = 4
 _OP: Final = 3
 
 
-def log_schema(dataset: DatasetDefinition, *, kept: bool) -> pa.Schema:
-    """The columns of a log file. `kept`: with the column of kept fields."""
+def log_schema(dataset: DatasetDefinition, *, with_kept_fields: bool) -> pa.Schema:
+    """The columns of a log file. `with_kept_fields`: with the column of kept fields."""
     # Logs of earlier releases have no column for tombstones.
-    return pa.schema([*incoming_schema(dataset, kept=kept), *META_FIELDS, KEEP_FIELD.with_nullable(True)])
+    return pa.schema(
+        [
+            *incoming_schema(dataset, with_kept_fields=with_kept_fields),
+            *META_FIELDS,
+            KEEP_FIELD.with_nullable(True),
+        ]
+    )
 
 
 def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[DataFile]) -> Incoming:
@@ -69,7 +75,7 @@ class _Tables:
         first = 0
         for file in self._logs:
             parquet = self._reader.open(file)
-            schema = log_schema(self._dataset, kept=KEPT_COLUMN in parquet.schema_arrow.names)
+            schema = log_schema(self._dataset, with_kept_fields=KEPT_COLUMN in parquet.schema_arrow.names)
             for group in range(parquet.metadata.num_row_groups):
                 rows = resolved(
                     read_row_group(parquet, group, schema), file.written_version, file.first_offset

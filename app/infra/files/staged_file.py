@@ -81,7 +81,7 @@ class StagedFileStore:
         hides_partitions = _hides_partitions(dataset, operation)
         with self._storage.create(path, durable=durable) as file:
             sink = HashingSink(file)
-            schema = _staged_schema(dataset, kept=may_keep)
+            schema = _staged_schema(dataset, with_kept_fields=may_keep)
             options = ipc.IpcWriteOptions(compression="lz4" if _is_compressible(head[1]) else None)
             with buffered(sink) as out, ipc.new_file(out, schema, options=options) as writer:
                 for slot, batch in chain([head], parts):
@@ -113,7 +113,7 @@ class StagedFileStore:
         rows = self._parts(file, indices)
         if OP_COLUMN not in rows.column_names:
             rows = with_ops(rows, operation, dataset)
-        schema = _staged_schema(dataset, kept=keeps_fields(rows))
+        schema = _staged_schema(dataset, with_kept_fields=keeps_fields(rows))
         return _placed(project_rows(rows, schema), file.first_row)
 
     def _parts(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
@@ -167,8 +167,8 @@ def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, pa
     if rows.num_rows == 0:
         return None
     sorted_rows, parts = in_slot_order(with_ops(rows, operation, dataset), dataset)
-    kept = KEPT_COLUMN in sorted_rows.column_names
-    content = _encoded(sorted_rows.cast(_staged_schema(dataset, kept=kept)))
+    keeps = KEPT_COLUMN in sorted_rows.column_names
+    content = _encoded(sorted_rows.cast(_staged_schema(dataset, with_kept_fields=keeps)))
     hides_partitions = _hides_partitions(dataset, operation)
     partitions = partition_codes(sorted_rows, dataset.partition_by)[1] if hides_partitions else ()
     return StagedFile(
@@ -226,9 +226,9 @@ def _parts(dataset: DatasetDefinition, tables: Iterable[pa.Table]) -> Iterator[t
         first_row += table.num_rows
 
 
-def _staged_schema(dataset: DatasetDefinition, *, kept: bool) -> pa.Schema:
-    """`kept`: with the column of kept fields."""
+def _staged_schema(dataset: DatasetDefinition, *, with_kept_fields: bool) -> pa.Schema:
+    """`with_kept_fields`: with the column of kept fields."""
     # Rows of a delete omit columns, so every staged column may contain nulls.
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
-    own = [KEPT_FIELD] if kept else []
+    own = [KEPT_FIELD] if with_kept_fields else []
     return pa.schema([OP_FIELD, *fields, *own, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])

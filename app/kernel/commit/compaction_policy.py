@@ -84,10 +84,10 @@ def _due_at(
     The tombstones of a file are at most as old as the file, but may have been left when the dataset kept them longer.
     Then they are in a new file after the compaction, which reaches the limit as late as any other.
     """
-    found = []
+    limits = []
     if policy.seconds is not None and shape.oldest_log is not None and shape.oldest_log in times:
-        found.append(times[shape.oldest_log] + timedelta(seconds=policy.seconds))
+        limits.append(times[shape.oldest_log] + timedelta(seconds=policy.seconds))
     if shape.oldest_tombstones is not None:
         seconds = max(dataset.keep_seconds, _TOMBSTONE_SECONDS_MIN)
-        found.append(shape.oldest_tombstones + timedelta(seconds=seconds))
-    return min(found, default=None)
+        limits.append(shape.oldest_tombstones + timedelta(seconds=seconds))
+    return min(limits, default=None)

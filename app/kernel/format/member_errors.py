@@ -101,10 +101,10 @@ def _first_wrong(members: dict[str, Any], steps: Sequence[str], type_: Any, valu
             return str(error)
         return None
 
-    found = fault(len(keys))
-    if found is None:
+    whole = fault(len(keys))
+    if whole is None:
         return None
-    return keys[bisect_left(range(len(keys)), True, key=lambda number: fault(number + 1) == found)]
+    return keys[bisect_left(range(len(keys)), True, key=lambda number: fault(number + 1) == whole)]
 
 
 def _with_only(value: Any, steps: Sequence[str], inner: Any) -> Any:

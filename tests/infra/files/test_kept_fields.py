@@ -99,5 +99,5 @@ def _numbered(table: pa.Table, job: int) -> pa.Table:
     """The rows of a write as they are merged."""
     table = table.append_column(ROW_COLUMN, pa.array(range(table.num_rows), pa.int64()))
     table = table.append_column(JOB_COLUMN, pa.array([job] * table.num_rows, pa.int32()))
-    schema = incoming_schema(DATASET, kept=KEPT_COLUMN in table.column_names)
+    schema = incoming_schema(DATASET, with_kept_fields=KEPT_COLUMN in table.column_names)
     return table.select(schema.names).cast(schema)

@@ -51,8 +51,8 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
 def _schema(files: TaskFiles) -> pa.Schema:
     # Rows of changes may keep fields; which do is known once all have been read.
     writes = files.task.intents.values()
-    kept = any(intent.operation is Operation.CHANGELOG for intent in writes)
-    return log_schema(files.task.dataset, kept=kept)
+    keeps = any(intent.operation is Operation.CHANGELOG for intent in writes)
+    return log_schema(files.task.dataset, with_kept_fields=keeps)
 
 
 def _unmerged(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:

@@ -289,10 +289,10 @@ def _pause_broken(
     if step.may_expose(readers):
         earlier = schemas_of(connection, schema_versions.c.dataset_id == dataset_id, limit=None)
         readers = step.exposing(readers, [each.schema for each in earlier])
-    broken = [each for each in readers if each.breaks]
-    admit(broken)
+    breaking = [each for each in readers if each.breaks]
+    admit(breaking)
     for participant in participants.readers:
-        participant.pause(connection, broken)
+        participant.pause(connection, breaking)
 
 
 def _readers(

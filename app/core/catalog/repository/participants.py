@@ -70,7 +70,7 @@ class SchemaReaders(Protocol):
         """What names columns of the dataset, each with what the step breaks of it. The step is not stored yet."""
         ...
 
-    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+    def pause(self, connection: Connection, readers: Sequence[ColumnReader]) -> None:
         """Pauses those of its kind (see `paused_by`). The head of the dataset is locked."""
         ...
 

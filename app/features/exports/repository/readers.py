@@ -24,9 +24,9 @@ class ExportReaders:
         )
         return [_reader(row.id, row.definition, step) for row in connection.execute(query)]
 
-    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+    def pause(self, connection: Connection, readers: Sequence[ColumnReader]) -> None:
         """Their schedules start no runs."""
-        ids = [each.id for each in broken if each.kind is ReaderKind.EXPORT]
+        ids = [each.id for each in readers if each.kind is ReaderKind.EXPORT]
         if ids:
             connection.execute(
                 update(exports)

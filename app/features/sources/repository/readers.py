@@ -24,19 +24,19 @@ class SourceReaders:
     def readers(self, connection: Connection, dataset_id: str, step: SchemaStep) -> Sequence[ColumnReader]:
         """The sources that read or write the dataset, by name. Those that have finished name nothing any more."""
         query = select_sources().where(sources.c.state != SourceState.FINISHED.value).order_by(sources.c.name)
-        found = []
+        readers: list[ColumnReader] = []
         for source in map(source_of, connection.execute(query)):
             read_id = source.definition.config.get("dataset_id")
             if read_id == dataset_id:
                 target = _definition(connection, source.dataset_id)
-                found.append(_reading(source, step, target))
+                readers.append(_reading(source, step, target))
             elif source.dataset_id == dataset_id:
-                found.append(_writing(source, step, _definition(connection, read_id)))
-        return found
+                readers.append(_writing(source, step, _definition(connection, read_id)))
+        return readers
 
-    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+    def pause(self, connection: Connection, readers: Sequence[ColumnReader]) -> None:
         """They start rounds on request only, and keep their positions."""
-        for reader in broken:
+        for reader in readers:
             if reader.kind is ReaderKind.SOURCE:
                 connection.execute(
                     update(sources)

@@ -80,12 +80,12 @@ class ManageSources:
             raise refused_source("/kind", f"expected one of {kinds}, got {definition.kind!r}")
         check_start(definition.kind, position)
         config = kind.checked(definition.config, self.environment_of(tenant_id))
-        found: list[Dataset] = []
+        inputs: list[Dataset] = []
         if isinstance(kind, ReadsDatasets):
 
             def find(name: str) -> Dataset:
-                found.append(granted_datasets.reading().get(tenant_id, name))
-                return found[-1]
+                inputs.append(granted_datasets.reading().get(tenant_id, name))
+                return inputs[-1]
 
             config = kind.resolved(config, find)
         if isinstance(kind, Connects):
@@ -93,7 +93,7 @@ class ManageSources:
         secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
         dataset = self._dataset(granted_datasets, definition)
         if dataset is not None:
-            found.append(dataset)
+            inputs.append(dataset)
             refuse_derived(dataset)
             check_watermark(definition.create, dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
@@ -110,7 +110,7 @@ class ManageSources:
                 definition=msgspec.structs.replace(definition, config=config),
                 secrets=secrets,
                 position=position,
-                schemas={each.id: each.definition.schema.id for each in found},
+                schemas={each.id: each.definition.schema.id for each in inputs},
             ),
         )
 

@@ -25,9 +25,9 @@ class ViewReaders:
             for view in find_views(connection, views.c.dataset_id.in_(of_dataset))
         ]
 
-    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+    def pause(self, connection: Connection, readers: Sequence[ColumnReader]) -> None:
         """They are refreshed on request only; their rows stay as they are."""
-        for reader in broken:
+        for reader in readers:
             if reader.kind is ReaderKind.VIEW:
                 connection.execute(
                     update(views)

@@ -29,9 +29,9 @@ class WebhookReaders:
             if row.definition.events is WebhookEvents.CHANGES
         ]
 
-    def pause(self, connection: Connection, broken: Sequence[ColumnReader]) -> None:
+    def pause(self, connection: Connection, readers: Sequence[ColumnReader]) -> None:
         """They send nothing more, and keep their positions."""
-        for reader in broken:
+        for reader in readers:
             if reader.kind is ReaderKind.WEBHOOK:
                 pause_webhook(connection, reader.id, paused_by(reader))
 

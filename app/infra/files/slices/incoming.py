@@ -55,13 +55,14 @@ class IncomingKeys:
         return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
 
 
-def incoming_schema(dataset: DatasetDefinition, *, kept: bool = False) -> pa.Schema:
-    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them. `kept`: with the column
-    of kept fields.
+def incoming_schema(dataset: DatasetDefinition, *, with_kept_fields: bool = False) -> pa.Schema:
+    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them.
+
+    `with_kept_fields`: with the column of kept fields.
     """
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
     order = [
         pa.field(ROW_COLUMN, pa.int64(), nullable=False),
         pa.field(JOB_COLUMN, pa.int32(), nullable=False),
     ]
-    return pa.schema([OP_FIELD, *fields, *([KEPT_FIELD] if kept else []), *order])
+    return pa.schema([OP_FIELD, *fields, *([KEPT_FIELD] if with_kept_fields else []), *order])

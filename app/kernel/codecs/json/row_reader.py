@@ -59,24 +59,24 @@ class RowReader:
         refuse_many_values(text, self.compiled_schema)
         if self.compiled_schema.decode_row is None:
             return None
-        known = _KnownMembers(self.compiled_schema.types)
+        members = _KnownMembers(self.compiled_schema.types)
         try:
-            rows = self._decoded(texts, known, ignored_fields, has_meta=_META_MARK in text)
-            table = self.compiled_schema.assemble(rows, known.tally)
+            rows = self._decoded(texts, members, ignored_fields, has_meta=_META_MARK in text)
+            table = self.compiled_schema.assemble(rows, members.tally)
         except FAST_PATH_FAULTS:
             return None
-        tally = known.tally
+        tally = members.tally
         if self._marked is not None:
             puts = np.invert(deletes(table, self._marked))
             if any(lacks(table.column(name), puts) for name in self._marked.required):
                 return None
         if not tally.accounts_for(quotation_marks(text)):
             return None
-        ignored_fields |= known.ignored_fields
+        ignored_fields |= members.ignored_fields
         return table
 
     def _decoded(
-        self, texts: Sequence[bytes], known: _KnownMembers, ignored_fields: set[str], *, has_meta: bool
+        self, texts: Sequence[bytes], members: _KnownMembers, ignored_fields: set[str], *, has_meta: bool
     ) -> list[Any]:
         """Raises one of FAST_PATH_FAULTS."""
         assert self.compiled_schema.decode_row is not None
@@ -87,11 +87,11 @@ class RowReader:
             except msgspec.ValidationError as fault:
                 if not str(fault).startswith(_UNKNOWN):
                     raise
-        rows = None if has_meta else self._decoded_ignoring(texts, known, ignored_fields)
-        return [decode(known.row(text)) for text in texts] if rows is None else rows
+        rows = None if has_meta else self._decoded_ignoring(texts, members, ignored_fields)
+        return [decode(members.row(text)) for text in texts] if rows is None else rows
 
     def _decoded_ignoring(
-        self, texts: Sequence[bytes], known: _KnownMembers, ignored_fields: set[str]
+        self, texts: Sequence[bytes], members: _KnownMembers, ignored_fields: set[str]
     ) -> list[Any] | None:
         """The rows, if the only unknown members are those of the first rows, in no struct. Raises FAST_PATH_FAULTS."""
         first = _KnownMembers(self.compiled_schema.types)
@@ -110,9 +110,9 @@ class RowReader:
             return None
         for number, name in enumerate(names):
             count = sum(value is None for value in map(attrgetter(f"x{number}"), rows))
-            known.tally.members += count
+            members.tally.members += count
             if count:
-                known.ignored_fields.add(name)
+                members.ignored_fields.add(name)
         return rows
 
     def read(self, value: Any, faults: Faults) -> list[Any]:

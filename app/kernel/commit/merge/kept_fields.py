@@ -50,11 +50,11 @@ class KeptFields:
         place_of = np.full(len(number), _NO_PLACE, dtype=np.int64)
         place_of[members.row] = np.arange(len(members.row))
         was_live = before.kind == LIVE
-        made = was_live & (before.cause != UNMADE)
+        from_row = was_live & (before.cause != UNMADE)
         # The place of the member that put the row before each.
-        previous = np.where(made, place_of[before.cause], _NO_PLACE)
+        previous = np.where(from_row, place_of[before.cause], _NO_PLACE)
         own = place_of[causes]
-        found = rows.gather(number[causes])
+        new_rows = rows.gather(number[causes])
         for name, by_row in self.by_field.items():
             keeps = by_row[members.row]
             if not keeps[own].any():
@@ -65,10 +65,10 @@ class KeptFields:
                 np.where(was_live[origin], before.row[origin], _NO_PLACE),
                 number[members.row[origin]],
             )
-            found = found.set_column(
-                found.schema.get_field_index(name), found.schema.field(name), rows.values(name, source)
-            )
-        return rows.add(found)
+            values = rows.values(name, source)
+            fields = new_rows.schema
+            new_rows = new_rows.set_column(fields.get_field_index(name), fields.field(name), values)
+        return rows.add(new_rows)
 
 
 def _origins(previous: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.http import upsert
@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
 class Table:
     """A dataset whose file group opens a bucket for every two keys. Writes are compacted where they are logs."""
 
-    def __init__(self, service: Service, client: httpx.Client, settings: dict[str, Any]) -> None:
+    def __init__(self, service: Service, client: httpx2.Client, settings: dict[str, Any]) -> None:
         self.service, self.client = service, client
         fields = [{"name": name, "type": "int64"} for name in ("id", "at")]
         new = {"name": "t", "schema": {"fields": fields}, "record_key": ["id"], "ordering_field": "at"}
@@ -70,7 +70,7 @@ class Table:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_key_that_lives_again_keeps_its_bucket(service: Service, client: httpx.Client, kind: str) -> None:
+def test_key_that_lives_again_keeps_its_bucket(service: Service, client: httpx2.Client, kind: str) -> None:
     table = Table(service, client, KINDS[kind])
     table.write("upsert", 1, 1, 2)
     table.write("upsert", 1, 3, 4)
@@ -96,7 +96,7 @@ def test_key_that_lives_again_keeps_its_bucket(service: Service, client: httpx.C
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_key_that_is_deleted_and_written_in_one_compaction_keeps_its_bucket(
-    service: Service, client: httpx.Client, kind: str
+    service: Service, client: httpx2.Client, kind: str
 ) -> None:
     table = Table(service, client, KINDS[kind])
     table.write("upsert", 1, 1, 2)
@@ -108,7 +108,7 @@ def test_key_that_is_deleted_and_written_in_one_compaction_keeps_its_bucket(
     assert table.bucket(3) == 1
 
 
-def test_delete_of_a_key_without_a_row_reserves_a_bucket(service: Service, client: httpx.Client) -> None:
+def test_delete_of_a_key_without_a_row_reserves_a_bucket(service: Service, client: httpx2.Client) -> None:
     table = Table(service, client, KINDS["marks"])
     table.write("upsert", 1, 1, 2)
     table.write("delete", 3, 7, 8)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.service import Service
@@ -28,7 +28,7 @@ MODES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _registered(client: httpx.Client, **members: Any) -> str:
+def _registered(client: httpx2.Client, **members: Any) -> str:
     types = {"id": "int64", "at": "int64", "state": "string", "body": "string", "tags": "list<string>"}
     fields = [{"name": name, "type": kind} for name, kind in types.items()]
     definition = {"name": "letters", "schema": {"fields": fields}, "record_key": ["id"], **members}
@@ -42,7 +42,7 @@ def _put(op: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def write(client: httpx.Client, service: Service) -> Callable[..., dict[str, Any]]:
+def write(client: httpx2.Client, service: Service) -> Callable[..., dict[str, Any]]:
     def send(path: str, *records: Any, order: str = "arrival") -> dict[str, Any]:
         body = b"".join(json.dumps(record).encode() + b"\n" for record in records)
         parameters = {"operation": "changelog", "order": order}
@@ -73,7 +73,7 @@ EXPECTED: Final = [
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("together", [True, False], ids=["one write", "a write of each row"])
 def test_update_keeps_the_stored_value(
-    client: httpx.Client,
+    client: httpx2.Client,
     service: Service,
     write: Callable[..., dict[str, Any]],
     kind: str,
@@ -104,12 +104,12 @@ def test_update_keeps_the_stored_value(
         assert [last[number] for number in sorted(last)] == EXPECTED
 
 
-def _rows(client: httpx.Client, path: str) -> list[dict[str, Any]]:
+def _rows(client: httpx2.Client, path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get(f"{path}/rows").json()["rows"]
     return sorted(found, key=lambda row: int(row["id"]))
 
 
-def test_late_update_has_no_effect(client: httpx.Client, write: Callable[..., dict[str, Any]]) -> None:
+def test_late_update_has_no_effect(client: httpx2.Client, write: Callable[..., dict[str, Any]]) -> None:
     path = _registered(client, ordering_field="at")
     write(path, _put("c", {**FIRST, "at": 5}))
     job = write(path, _put("u", UPDATED), order="ordering_field")
@@ -118,7 +118,7 @@ def test_late_update_has_no_effect(client: httpx.Client, write: Callable[..., di
 
 
 def test_feed_of_rows_as_they_were_sent_refuses_the_update(
-    client: httpx.Client, write: Callable[..., dict[str, Any]]
+    client: httpx2.Client, write: Callable[..., dict[str, Any]]
 ) -> None:
     path = _registered(client, changelog={"producer": "input"})
     body = json.dumps(_put("u", UPDATED)).encode()

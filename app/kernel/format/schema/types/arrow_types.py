@@ -46,14 +46,14 @@ class NoType(ValueError):
 
 def inferred_type(kind: pa.DataType) -> FlatType:
     """The type of a new column whose values arrive in a flat Arrow type. Raises NoType."""
-    found = foreign_kind(Form.ARROW, _name(kind))
-    if found is None:
+    foreign = foreign_kind(Form.ARROW, _name(kind))
+    if foreign is None:
         raise NoType(
             f"is of Arrow type {kind}, which no column has; cast it to a type that a column has, such as string"
         )
-    if found.type is None:
-        raise NoType(f"is of Arrow type {kind}: {found.refused}")
-    text = f"decimal({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else found.type
+    if foreign.type is None:
+        raise NoType(f"is of Arrow type {kind}: {foreign.refused}")
+    text = f"decimal({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else foreign.type
     try:
         flat = parse_type(text)
     except TypeSyntaxError as error:
