@@ -18,7 +18,7 @@ from app.kernel.codecs.shape_inference import (
     infer_shapes,
 )
 from app.kernel.codecs.splits import plan_splits
-from app.kernel.codecs.stream import ARROW_FILE_MAGIC, is_arrow_file
+from app.kernel.codecs.stream import ARROW_FILE_MAGIC, ARROW_FILE_START, is_arrow_file
 from app.kernel.format.errors import MalformedBody
 from app.kernel.format.rows.formats import Format, Source
 from app.kernel.format.schema.shapes import Nulls, Shape, common_members
@@ -32,6 +32,8 @@ _EXPANDED_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
 _WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
 _TEXTS: Final = (*_WHOLE, Format.NDJSON)
 _MAGIC_BYTES: Final = 4
+# The second one is that of encrypted files.
+_PARQUET_ENDS: Final = (b"PAR1", b"PARE")
 # Before the length of the metadata of an Arrow message, unless the stream is of a release before 0.15.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 
@@ -103,24 +105,45 @@ def _chunks(source: Source) -> Iterator[bytes]:
 
 
 def _check_metadata(form: Format, source: Source) -> None:
-    """Raises MalformedBody for columnar input whose metadata, which is read as a whole, is larger than any sample."""
+    """Raises MalformedBody for columnar input whose metadata, which is read as a whole, is larger than any sample, and
+    for Arrow that does not have the bytes which its metadata needs.
+    """
     match form:
-        case Format.ARROW if is_arrow_file(source):
-            size = source.seek(0, 2)
-            source.seek(max(size - len(ARROW_FILE_MAGIC) - _MAGIC_BYTES, 0))
-            with reader_faults("the Arrow file cannot be read"):
-                length = source.read(_MAGIC_BYTES)
         case Format.ARROW:
-            source.seek(0)
-            with reader_faults("the Arrow stream cannot be read"):
-                head = source.read(2 * _MAGIC_BYTES)
-            length = head[_MAGIC_BYTES:] if head[:_MAGIC_BYTES] == _CONTINUATION else head[:_MAGIC_BYTES]
+            _check_arrow(source)
         case Format.PARQUET:
             size = source.seek(0, 2)
             source.seek(max(size - 2 * _MAGIC_BYTES, 0))
             with reader_faults("the Parquet file cannot be read"):
-                length = source.read(_MAGIC_BYTES)
-        case _:
-            return
-    if int.from_bytes(length, "little") > SAMPLE_BYTES_MAX:
+                end = source.read(2 * _MAGIC_BYTES)
+            # Without the end mark the reader refuses the file, and reads no metadata.
+            if end[_MAGIC_BYTES:] in _PARQUET_ENDS:
+                _check_size(int.from_bytes(end[:_MAGIC_BYTES], "little"))
+
+
+def _check_arrow(source: Source) -> None:
+    """The metadata are the first message, in a file as in a stream."""
+    is_file = is_arrow_file(source)
+    kind = f"the Arrow {'file' if is_file else 'stream'}"
+    size = source.seek(0, 2)
+    with reader_faults(f"{kind} cannot be read"):
+        if is_file:
+            source.seek(max(size - len(ARROW_FILE_MAGIC), 0))
+            if source.read() != ARROW_FILE_MAGIC:
+                raise MalformedBody(f"{kind} is truncated: its end is missing")
+        source.seek(ARROW_FILE_START if is_file else 0)
+        length = source.read(_MAGIC_BYTES)
+        if length == _CONTINUATION:
+            length = source.read(_MAGIC_BYTES)
+    announced, left = int.from_bytes(length, "little"), size - source.tell()
+    if announced > left:
+        raise MalformedBody(
+            f"{kind} cannot be read: its first message has {announced} bytes by its header, but {left} follow; it is "
+            "truncated, or in another format"
+        )
+    _check_size(announced)
+
+
+def _check_size(metadata_bytes: int) -> None:
+    if metadata_bytes > SAMPLE_BYTES_MAX:
         raise MalformedBody(f"the description of the columns has more than {SAMPLE_BYTES_MAX} bytes")

@@ -30,7 +30,7 @@ from app.kernel.format.schema.schema import Schema
 
 READ_BYTES: Final = 4 << 20
 ARROW_FILE_MAGIC: Final = b"ARROW1"
-_ARROW_FILE_START: Final = 8
+ARROW_FILE_START: Final = 8
 _ARROW_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _WHOLE: Final = Split()
 
@@ -210,7 +210,7 @@ class ArrowReader:
         """Raises MalformedBody."""
         self._source = source
         self._is_file = is_arrow_file(source)
-        source.seek(_ARROW_FILE_START if self._is_file else 0)
+        source.seek(ARROW_FILE_START if self._is_file else 0)
         with self._faults():
             self._reader = pa.ipc.open_stream(source)
 
@@ -222,7 +222,7 @@ class ArrowReader:
 
     def batches(self, parts: PartLimits) -> Iterator[pa.RecordBatch]:
         """The rows in order, once. Raises MalformedBody, RowTooLarge, BodyTooLarge."""
-        sizes = MessageSizes(self._source, _ARROW_FILE_START if self._is_file else 0)
+        sizes = MessageSizes(self._source, ARROW_FILE_START if self._is_file else 0)
         while True:
             memory_bytes = 0
             for part in sizes.next_batch():

@@ -73,14 +73,48 @@ def test_large_texts_of_other_formats_are_refused(monkeypatch, packed):
         sample(Format.CSV, b"id\n" + b"1\n" * 100, packed=packed)
 
 
+@pytest.mark.parametrize("form", [Format.PARQUET, Format.ARROW])
+def test_description_of_columns_is_bounded(monkeypatch, form):
+    monkeypatch.setattr(column_sample, "SAMPLE_BYTES_MAX", 100)
+    contents = [written(form), arrow_file()] if form is Format.ARROW else [written(form)]
+    # Streams of releases before 0.15 have the length in front.
+    contents += [contents[0][4:]] if form is Format.ARROW else []
+    for content in contents:
+        with pytest.raises(MalformedBody, match="description of the columns has more than 100 bytes"):
+            sample(form, content)
+
+
+def arrow_file() -> bytes:
+    sink = BytesIO()
+    with pa.ipc.new_file(sink, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    return sink.getvalue()
+
+
+def test_columns_of_an_arrow_file():
+    assert inferred_types(sample(Format.ARROW, arrow_file()).shapes) == {"id": "int32", "at": "timestamp(ms)"}
+
+
+PARQUET, STREAM, FILE = written(Format.PARQUET), written(Format.ARROW), arrow_file()
+NDJSON = b'{"id": 1, "note": "a"}\n' * 4
+
+
 @pytest.mark.parametrize(
-    ("form", "content"),
+    ("form", "content", "words"),
     [
-        (Format.ARROW, b"\xff\xff\xff\xff\xff\xff\xff\x7f"),
-        (Format.ARROW, b"\xff\xff\xff\x7f" + b"\0" * 8),
-        (Format.PARQUET, b"PAR1" + b"\0" * 8 + b"\xff\xff\xff\x7fPAR1"),
+        (Format.PARQUET, b"hello", "it does not start with PAR1"),
+        (Format.PARQUET, NDJSON, "it does not start with PAR1"),
+        (Format.PARQUET, STREAM, "it does not start with PAR1"),
+        (Format.PARQUET, FILE, "it does not start with PAR1"),
+        (Format.PARQUET, PARQUET[:-20], "magic bytes not found in footer"),
+        (Format.ARROW, b"hello", "1819043176 bytes by its header, but 1 follow"),
+        (Format.ARROW, b"\xff\xff\xff\xff\xff\xff\xff\x7f", "2147483647 bytes by its header, but 0 follow"),
+        (Format.ARROW, NDJSON, "it is truncated, or in another format"),
+        (Format.ARROW, PARQUET, "it is truncated, or in another format"),
+        (Format.ARROW, STREAM[:20], "it is truncated, or in another format"),
+        (Format.ARROW, FILE[:-20], "the Arrow file is truncated: its end is missing"),
     ],
 )
-def test_description_of_columns_is_bounded(form, content):
-    with pytest.raises(MalformedBody, match="description of the columns"):
+def test_other_formats_and_parts_of_files_are_refused_as_such(form, content, words):
+    with pytest.raises(MalformedBody, match=words):
         sample(form, content)
