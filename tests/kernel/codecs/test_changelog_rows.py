@@ -105,6 +105,7 @@ def test_record_is_read_as_its_changes(record: Any, changes: OpRows) -> None:
         ({"op": "u", "before": TEA}, "/after", "got null"),
         ({"op": "d", "before": None, "after": None}, "/before", "got null"),
         ({"op": "c", "before": TEA, "after": TEA}, "/before", 'expected null in an envelope of op "c"'),
+        ({"op": "t", "before": None, "after": None}, "/op", "all rows of the source were deleted"),
         ({"op": "d", "before": TEA, "after": TEA}, "/after", 'expected null in an envelope of op "d"'),
         ({"op": "u", "before": {"id": "1"}, "after": TEA}, "/before/id", "expected int64"),
         ({"payload": {"op": "c", "after": {"id": 1}}}, "/payload/after/name", "a value is required"),
@@ -343,3 +344,17 @@ def test_large_feed_is_read_in_order_and_in_steps() -> None:
     table = pa.concat_tables(tables)
     assert table["id"].to_numpy().tolist() == np.repeat(np.arange(count), 2).tolist()
     assert table[OP_COLUMN].to_numpy().tolist() == [Op.CORRECT_FROM, Op.CORRECT_TO] * count
+
+
+@pytest.mark.parametrize("beside", [{}, {"unknown": 1}], ids=["at once", "one by one"])
+def test_message_for_other_readers_is_no_change(beside: dict[str, Any]) -> None:
+    message = {
+        "op": "m",
+        "ts_ms": 7,
+        "source": {"lsn": 1},
+        "message": {"prefix": "p", "content": "YQ=="},
+        **beside,
+    }
+    put = {"op": "c", "before": None, "after": TEA}
+    assert op_rows(stepwise(Format.NDJSON, ndjson(message, put, message))) == [("+A", TEA)]
+    assert op_rows(stepwise(Format.NDJSON, ndjson({"payload": message}))) == []

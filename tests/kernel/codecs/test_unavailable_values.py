@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -59,6 +61,13 @@ def table(*records: Any, schema: Any) -> pa.Table:
     return found
 
 
+def stepwise_keeping(form: Format, data: bytes, schema: Any) -> pa.Table:
+    """The changes in a body, with what they keep."""
+    return pa.concat_tables(
+        iter_tables(form, io.BytesIO(data), schema, split=Split()), promote_options="default"
+    )
+
+
 def read(*records: Any, schema: Any = SCHEMA) -> list[tuple[str, dict[str, Any]]]:
     """The changes, from compact JSON as Debezium writes it."""
     text = b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
@@ -106,6 +115,83 @@ def test_update_without_the_value_keeps_the_stored_one(name: str, before: str | 
     [field] = [field for field in schema.fields if field.name == name]
     assert found.column(KEPT_COLUMN).to_pylist() == [None, str(field.id)]
     assert found.column(name).to_pylist() == [None, None]
+
+
+def _escaped(text: str) -> str:
+    """JSON text with the first letter of each string of letters escaped, as encoders may do it."""
+    return re.sub(r'"([_A-Za-z0-9])', lambda found: f'"\\u{ord(found[1]):04x}', text)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        json.dumps,
+        lambda record: json.dumps(record).replace("[", "[ ").replace(",", "\t , ").replace("]", " ]"),
+        lambda record: _escaped(json.dumps(record)),
+        lambda record: json.dumps(record).replace("=", "\\u003d"),
+        lambda record: json.dumps(record).replace("_", "\\u005F"),
+    ],
+    ids=["spaces", "tabs", "escapes", "escaped signs", "large escapes"],
+)
+def test_placeholder_is_found_in_every_spelling(name: str, spelled: Callable[[Any], str]) -> None:
+    schema, own = changes_of(), {"id": 1, "part": "a"}
+    record = {"op": "u", "before": None, "after": {**own, name: COLUMNS[name][1]}}
+    found = stepwise_keeping(Format.NDJSON, spelled(record).encode() + b"\n", schema)
+    assert found.column(name).to_pylist() == [None]
+    assert found.column(KEPT_COLUMN).to_pylist() == [str(schema.field(name).id)]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_null_before_an_update_is_no_value(name: str) -> None:
+    own, schema = {"id": 1, "part": "a"}, changes_of()
+    record = {"op": "u", "before": {**own, name: None}, "after": {**own, name: COLUMNS[name][1]}}
+    found = table(record, schema=schema)
+    assert found.column(OP_COLUMN).to_pylist() == [Op.CORRECT_TO]
+    assert found.column(KEPT_COLUMN).to_pylist() == [str(schema.field(name).id)]
+
+
+STRUCTS: Final = {
+    "struct": ({"a": 1, "b": P}, "/struct/b"),
+    "deep": ({"c": {"d": [P]}}, "/deep/c/d"),
+    "many": ([{"e": "x"}, {"e": P}], "/many/1/e"),
+    "named": ({"k/l": {"f": BASE64}}, "/named/k~1l/f"),
+}
+STRUCT_SCHEMA: Final = change_schema(
+    schema_of(
+        {
+            "id": "int64!",
+            "struct": "struct<a: int32, b: string>",
+            "deep": "struct<c: struct<d: list<string>>>",
+            "many": "list<struct<e: string>>",
+            "named": "map<string, struct<f: binary>>",
+        }
+    ),
+    ["id"],
+)
+
+
+@pytest.mark.parametrize("op", ["u", "c"])
+@pytest.mark.parametrize("name", STRUCTS)
+def test_part_of_a_struct_is_refused(name: str, op: str) -> None:
+    value, pointer = STRUCTS[name]
+    with pytest.raises(SchemaMismatch) as caught:
+        read({"op": op, "before": None, "after": {"id": 1, name: value}}, schema=STRUCT_SCHEMA)
+    [error] = caught.value.facts["errors"]
+    assert error["pointer"] == f"/rows/0/after{pointer}"
+    assert "a part cannot be kept" in error["detail"]
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_deleted_row_may_lack_a_part_of_a_struct(name: str) -> None:
+    row = {"id": 1, name: STRUCTS[name][0]}
+    assert read({"op": "d", "before": row, "after": None}, schema=STRUCT_SCHEMA) == [("-R", {"id": 1})]
+
+
+def test_struct_as_a_whole_is_that_of_the_row_before_it() -> None:
+    before, after = {"id": 1, "struct": {"a": 1, "b": "x"}}, {"id": 1, "struct": P}
+    expected = read({"op": "u", "before": before, "after": before}, schema=STRUCT_SCHEMA)
+    assert read({"op": "u", "before": before, "after": after}, schema=STRUCT_SCHEMA) == expected
 
 
 def test_update_keeps_only_what_the_row_before_it_lacks() -> None:

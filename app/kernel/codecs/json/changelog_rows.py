@@ -5,6 +5,7 @@
 {"op": "U", "row": {…}, "before": {…} | null}      an update in one event
 {"op": "u", "before": {…} | null, "after": {…}}    c and r put a row, d deletes one, u corrects one.
                                                    Other members are ignored
+{"op": "m", "message": {…}}                        a message for other readers, which is ignored
 {"schema": …, "payload": an envelope}              the envelope
 {"row": {…}, "_change_type": "insert"}             a row of Delta Lake's change data feed
 null, also as the payload                          a tombstone, which is ignored
@@ -30,7 +31,13 @@ from msgspec import Raw
 from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
 from app.kernel.codecs.faults import Faults, below, shown
 from app.kernel.codecs.json.row_reader import RowReader, lacks, read_row
-from app.kernel.codecs.json.unavailable_values import UNAVAILABLE, is_unavailable, may_be_unavailable
+from app.kernel.codecs.json.unavailable_values import (
+    UNAVAILABLE,
+    UNAVAILABLE_MEMBER,
+    is_unavailable,
+    may_be_unavailable,
+    unavailable_member,
+)
 from app.kernel.codecs.value_parser import JsonNumber, Members, describe, distinct_members
 from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.kernel.format.rows.change_schema import ChangeSchema
@@ -58,11 +65,14 @@ _FEED_MEMBERS: Final = (
     "corrects_offset",
 )
 _DELTA_MEMBERS: Final = ("_change_type", "row", "_commit_version", "_commit_timestamp")
-_IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
+_IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns", "message")
 _CORRECTION: Final = (Op.CORRECT_FROM, Op.CORRECT_TO)
 # The member that must be null beside the row of an envelope.
 _UNWANTED: Final = {"c": "before", "r": "before", "d": "after", "u": None}
 _ABSENT: Final = (b"", b"null")
+TRUNCATED: Final = (
+    "all rows of the source were deleted (op t): delete those of the dataset, and go on after this change"
+)
 
 
 class _FeedChange(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -85,6 +95,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ts_ms: Raw = Raw()
     ts_us: Raw = Raw()
     ts_ns: Raw = Raw()
+    message: Raw = Raw()
 
 
 class _Wrapped(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -191,6 +202,11 @@ class ChangeReader:
             return self._read_feed(op, members, faults)
         if isinstance(value, str) and value in _UNWANTED:
             return self._read_debezium(value, members, faults)
+        if value == "m":
+            return []
+        if value == "t":
+            faults.add("/op", TRUNCATED)
+            return []
         got = describe(value) if "op" in members else "none"
         faults.add("/op", f"expected +A, -R, -C or +C, or Debezium's c, r, u or d, got {got}")
         return []
@@ -222,20 +238,29 @@ class ChangeReader:
         """The members of an envelope without values that Debezium has not read; those of `after` are those of `before`.
 
         Also the ids of the fields of which an update has neither: the row keeps the stored value. Then it is no
-        correction of `before`, which is not the whole row. An update that cannot keep the value is a fault.
+        correction of `before`, which is not the whole row. An update that cannot keep the value is a fault. A null in
+        `before` is no value either: Debezium writes it for fields that the replica identity lacks, and leaves no null
+        out of an update.
         """
         kept: list[int] = []
         before, after = members.get("before"), members.get("after")
         if isinstance(before, Members):
-            before = Members(member for member in before if not self._is_unavailable(*member))
+            before = Members(
+                member
+                for member in before
+                if not self._is_unavailable(*member) and self._unavailable_member(*member) is None
+            )
         if isinstance(after, Members):
             old = dict(before) if isinstance(before, Members) else {}
             stays = not old or all(dict(after).get(name) == old.get(name) for name in self._place)
             row = Members()
             for name, value in after:
-                if not self._is_unavailable(name, value):
+                part = self._unavailable_member(name, value)
+                if part is not None:
+                    faults.add(below("/after", name) + part, UNAVAILABLE_MEMBER)
+                elif not self._is_unavailable(name, value):
                     row.append((name, value))
-                elif name in old:
+                elif old.get(name) is not None:
                     row.append((name, old[name]))
                 elif op == "u" and stays and name in self._keepable:
                     kept.append(self._keepable[name])
@@ -247,6 +272,10 @@ class ChangeReader:
     def _is_unavailable(self, name: str, value: Any) -> bool:
         types = self.compiled_schema.types
         return name in types and is_unavailable(value, types[name])
+
+    def _unavailable_member(self, name: str, value: Any) -> str | None:
+        types = self.compiled_schema.types
+        return unavailable_member(value, types[name]) if name in types else None
 
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
         count = faults.count
@@ -408,6 +437,8 @@ def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:
             case "d" if new in _ABSENT:
                 ops.append(Op.RETRACT)
                 rows.append(old)
+            case "m":
+                continue
             case _:
                 raise Undecodable
     if may_be_unavailable(b"\n".join(rows)):

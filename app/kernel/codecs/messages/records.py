@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from app.kernel.codecs.faults import shown
+from app.kernel.codecs.json.changelog_rows import TRUNCATED
 from app.kernel.codecs.messages.framing import framed
 from app.kernel.codecs.messages.reading import (
     BadMessage,
@@ -318,9 +319,7 @@ def _types_of_struct(column: MessageColumn | None) -> dict[str, str]:
 def _has_effect(op: Any) -> bool:
     """Whether an envelope changes rows. Raises BadMessage for one that cannot be applied."""
     if op == "t":
-        raise BadMessage(
-            "all rows of the source were deleted (op t): delete those of the dataset, and resume after this message"
-        )
+        raise BadMessage(TRUNCATED)
     if op == "m":
         # A message that a transaction of the database has left, for other readers.
         return False
