@@ -302,6 +302,7 @@ def _parquet_layouts() -> Iterator[ForeignFile]:
         "lists of structs",
         pa.table({"x": pa.array([[{"a": 1}, None], None], pa.list_(pa.struct([("a", pa.int8())])))}),
     )
+    yield file("always null in structs", pa.table({"x": [{"a": None, "b": 1}]}), [{"x": {"b": 1}}])
     yield file("names with points", pa.table({"a.b": [1], "c d": ["x"]}))
 
 
@@ -466,6 +467,16 @@ _RECORDS: Final[list[tuple[str, Any, Any, Any]]] = [
         {"type": "record", "name": "s", "fields": [{"name": "a", "type": "int"}]},
         {"a": 1},
         {"a": 1},
+    ),
+    (
+        "always null in a record",
+        {
+            "type": "record",
+            "name": "s",
+            "fields": [{"name": "a", "type": "null"}, {"name": "b", "type": "int"}],
+        },
+        {"a": None, "b": 1},
+        {"b": 1},
     ),
     (
         "decimal",

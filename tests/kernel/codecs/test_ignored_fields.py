@@ -151,6 +151,25 @@ def test_columns_of_the_null_type_are_ignored(form: Format) -> None:
         read(form, columnar(form, typed))
 
 
+@pytest.mark.parametrize("form", [Format.ARROW, Format.PARQUET])
+def test_members_of_the_null_type_are_ignored(form: Format) -> None:
+    rows = [{"id": 1, "place": {"x": 5, "y": None}, "all": [{"z": None, "x": 1}, None]}]
+    assert read(form, columnar(form, pa.Table.from_pylist(rows))) == (
+        [{"id": 1, "place": {"x": 5}, "all": [{"x": 1}, None]}],
+        {"place.y", "all.z"},
+    )
+    typed = pa.table({"id": [1], "place": pa.array([{"y": None}], pa.struct({"y": pa.string()}))})
+    with pytest.raises(SchemaMismatch, match='column "place": expected struct<x: int64>'):
+        read(form, columnar(form, typed))
+
+
+def test_null_members_of_rows_in_an_envelope_are_ignored() -> None:
+    row = {"id": 1, "new": None, "place": {"x": 1, "y": None}}
+    table = pa.Table.from_pylist([{"op": "c", "before": None, "after": row}])
+    rows, ignored = read(Format.ARROW, columnar(Format.ARROW, table), change_schema(SCHEMA, ("id",)))
+    assert ([(each["id"], each["place"]) for each in rows], ignored) == ([(1, {"x": 1})], {"new", "place.y"})
+
+
 def test_null_members_of_changes_are_ignored() -> None:
     schema = change_schema(SCHEMA, ("id",))
     records = [

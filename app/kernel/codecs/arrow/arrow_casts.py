@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,25 @@ def _matches(source: pa.DataType, target: DataType, accepts: Callable[[FlatType,
             return pa.types.is_struct(source) and _struct_matches(source, dict(members), accepts)
         case FlatType():
             return accepts(target, source)
+
+
+def ignored_members(source: pa.DataType, target: DataType, place: str) -> Iterator[str]:
+    """The names of members that the target type does not have and that are always null, which casts leave out.
+
+    The pair must satisfy `is_exact`. `place`: the names of the structs around them, each followed by a dot.
+    """
+    match target:
+        case Struct(members) if pa.types.is_struct(source):
+            types = dict(members)
+            for field in source:
+                if field.name in types:
+                    yield from ignored_members(field.type, types[field.name], f"{place}{field.name}.")
+                else:
+                    yield f"{place}{field.name}"
+        case List(element) if _is_list(source):
+            yield from ignored_members(source.value_type, element, place)
+        case Map(_, value) if pa.types.is_map(source):
+            yield from ignored_members(source.item_type, value, place)
 
 
 def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
@@ -172,9 +191,14 @@ def _struct_matches(
     accepts: Callable[[FlatType, pa.DataType], bool],
 ) -> bool:
     names = [field.name for field in source]
-    if len(set(names)) != len(names) or not set(names) <= set(members):
+    if len(set(names)) != len(names):
         return False
-    return all(_matches(field.type, members[field.name], accepts) for field in source)
+    return all(
+        _matches(field.type, members[field.name], accepts)
+        if field.name in members
+        else pa.types.is_null(field.type)
+        for field in source
+    )
 
 
 def packed_offsets(array: pa.Array) -> pa.Int32Array:

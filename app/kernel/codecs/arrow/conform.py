@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.codecs.arrow.arrow_casts import cast_exact, is_exact
+from app.kernel.codecs.arrow.arrow_casts import cast_exact, ignored_members, is_exact
 from app.kernel.codecs.arrow.arrow_checks import (
     expanded_bytes,
     invalid_rows,
@@ -90,8 +90,8 @@ def check_columns(
 ) -> set[str]:
     """Raises SchemaMismatch for columns that are unknown, missing, or not convertible without loss.
 
-    The result has the unknown columns of Arrow's null type, which are ignored. `explicit_cast`: columns whose values
-    can be cast are accepted, too.
+    The result has the unknown columns and members of Arrow's null type, which are ignored. `explicit_cast`: columns
+    whose values can be cast are accepted, too.
     """
     faults = Faults()
     names: set[str] = set()
@@ -107,6 +107,9 @@ def check_columns(
                 continue
             if fault := _column_fault(column, compiled_schema, names, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
+            else:
+                place = "" if column.name in form.row_columns else f"{column.name}."
+                ignored_fields.update(ignored_members(column.type, compiled_schema.types[column.name], place))
             names.add(column.name)
     for name, data_type in compiled_schema.types.items():
         if name in compiled_schema.required_names and name not in names:

@@ -111,6 +111,11 @@ class FlatForm:
         """The columns, compiled."""
         return compile_schema(self.columns)
 
+    @property
+    def row_columns(self) -> frozenset[str]:
+        """The columns with structs that are rows."""
+        return frozenset(field.name for field in self.columns.fields if isinstance(field, RowField))
+
     def faults(self, table: pa.Table, faults_max: int) -> Iterator[tuple[int, str, str]]:
         """(row, pointer below it, reason) of the faults of rows whose values all fit their columns."""
         if self.marked is not None:

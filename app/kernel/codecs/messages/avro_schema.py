@@ -4,7 +4,7 @@ https://avro.apache.org/docs/1.12.0/specification/
 
 The table of types (`app.kernel.format.schema.types.foreign`) has the type of each kind: of primitive types, of logical
 types, and of those that Debezium marks by name. A field of type `[null, T]` is a nullable T; one of `[int, long]` or
-`[float, double]` is the wider of both.
+`[float, double]` is the wider of both. A field of type `null` has no column; its nulls stay in the values.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ class AvroSchema:
                 field["type"], below(place, field["name"], depth), depth + 1, (*outer, name)
             )
             for field in schema["fields"]
+            if not _is_null(field["type"])
         }
+        if schema["fields"] and not members:
+            raise UnsupportedSchema(f"{place or name}: {_refused('null')}")
         if not place:
             self.members = members
         text = struct_of(members, place or name)
@@ -241,8 +244,11 @@ def _with_own_times(schema: Any) -> Any:
     return parts
 
 
-def _is_null(branch: Any) -> bool:
-    return branch == "null" or (isinstance(branch, dict) and branch.get("type") == "null")
+def _is_null(schema: Any) -> bool:
+    """Whether the only value is null."""
+    if isinstance(schema, list):
+        return bool(schema) and all(map(_is_null, schema))
+    return schema == "null" or (isinstance(schema, dict) and schema.get("type") == "null")
 
 
 _UUID_BYTES: Final = 16

@@ -128,12 +128,29 @@ def test_schema_refers_to_others() -> None:
     assert schema.type == "struct<x: struct<n: int32>, y: list<struct<n: int32>>>"
 
 
+@pytest.mark.parametrize("null", ["null", ["null"], {"type": "null"}])
+def test_fields_that_are_always_null_have_no_column(null: Any) -> None:
+    inner = {
+        "type": "record",
+        "name": "i",
+        "fields": [{"name": "a", "type": null}, {"name": "b", "type": "int"}],
+    }
+    kind = record(id="long", n=null, s=inner)
+    schema = AvroSchema(json.dumps(kind))
+    assert schema.type == "struct<id: int64, s: struct<b: int32>>"
+    assert list(schema.members or {}) == ["id", "s"]
+    row = {"id": 7, "n": None, "s": {"a": None, "b": 1}}
+    assert schema.decode(encoded(kind, row)) == row
+
+
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
         (record(next=["null", "r"]), "contains itself"),
         (record(x=["int", "string"]), "x: a column has one type"),
-        (record(x="null"), "x: nulls have no type"),
+        (record(x="null"), "r: nulls have no type"),
+        (record(id="int", x=record(y="null") | {"name": "y"}), "x: nulls have no type"),
+        (record(x={"type": "map", "values": "null"}), r"x\.\{\}: nulls have no type"),
         (record(x={"type": "array", "items": "null"}), "take no bytes"),
         (record(x={"type": "array", "items": {"type": "fixed", "name": "z", "size": 0}}), "take no bytes"),
         (

@@ -282,7 +282,7 @@ KINDS: Final = (
         type=None,
         names=_names("null", avro="null"),
         text="`null`",
-        refused="nulls have no type: a new column is left out until it has a value",
+        refused="nulls have no type: a field that is always null is ignored, and anything else needs a type",
     ),
     ForeignKind(
         name="lists",
