@@ -232,25 +232,43 @@ CHUNKED = "Transfer-Encoding: chunked"
 PAGES: dict[str, tuple[Callable[[str], Iterator[bytes]], Expected]] = {
     "no record": (_answers(b'{"rows": []}'), WAITS_FOR_A_RECORD),
     "null": (_answers(b"null"), WAITS_FOR_A_RECORD),
-    "an empty body": (_answers(b""), unusable("the page at cursor None has 0 bytes")),
-    "a page of the web": (_answers(b"<html>"), unusable("the page at cursor None has 6 bytes")),
-    "invalid UTF-8": (_answers(b'{"rows": [{"id": "\xff"}]}'), broken("the page at cursor None")),
+    "a list that is null": (_answers(b'{"rows": null}'), WAITS_FOR_A_RECORD),
+    "another list": (
+        _answers(b'{"items": [{"id": 1}]}'),
+        unusable('the member "rows" is missing: the page has only "items"; the first page has'),
+    ),
+    "an error with status 200": (
+        _answers(b'{"error": "quota exceeded", "code": 3}'),
+        unusable('the member "rows" is missing: the page has only "error", "code"'),
+    ),
+    "an empty object": (_answers(b"{}"), unusable('the member "rows" is missing: the page has no member')),
+    "half a character": (
+        _answers(b'{"rows": [{"id": "\\ud800"}]}'),
+        Expected(state="failed", code="schema-mismatch", words="the first page: /rows/0/id: "),
+    ),
+    "half a character in the cursor": (
+        _answers(b'{"rows": [{"id": 1}], "next": "\\ud800"}'),
+        unusable("the member next: /: the text has the escape \\ud800, which is half of a surrogate pair"),
+    ),
+    "an empty body": (_answers(b""), unusable("the first page has 0 bytes")),
+    "a page of the web": (_answers(b"<html>"), unusable("the first page has 6 bytes")),
+    "invalid UTF-8": (_answers(b'{"rows": [{"id": "\xff"}]}'), broken("the first page")),
     "records without members": (_answers(b'{"rows": [{}]}'), unusable("has rows without a value")),
     "a body that is too short": (
         _answers(PAGE[:20], length=99),
-        out_of_reach("the page at cursor None: it broke off after 20 bytes (99 were announced)"),
+        out_of_reach("the first page: it broke off after 20 bytes (99 were announced)"),
     ),
     "a chunk that breaks off": (
         _answers(b"23\r\n" + PAGE[:9], CHUNKED, length=-1),
-        out_of_reach("the page at cursor None: it broke off after 9 bytes"),
+        out_of_reach("the first page: it broke off after 9 bytes"),
     ),
     "chunks without an end": (
         _answers(b"23\r\n" + PAGE + b"\r\n", CHUNKED, length=-1),
-        out_of_reach("the page at cursor None: it broke off after 35 bytes"),
+        out_of_reach("the first page: it broke off after 35 bytes"),
     ),
     "a body without a length": (
         _answers(PAGE[:20], length=-1),
-        out_of_reach("the page at cursor None: it broke off after 20 bytes"),
+        out_of_reach("the first page: it broke off after 20 bytes"),
     ),
     "gzip that breaks off": (
         _answers(gzip.compress(PAGE)[:-9], "Content-Encoding: gzip"),

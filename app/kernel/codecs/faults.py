@@ -95,8 +95,13 @@ def mismatch(pointer: str, detail: str) -> NoReturn:
 
 
 def below(pointer: str, name: str | int) -> str:
-    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are shortened."""
+    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are shortened.
+
+    Of a name with a lone surrogate, which no text holds, it has the escape.
+    """
     token = str(name)
+    if not token.isascii():
+        token = token.encode("utf-8", "backslashreplace").decode()
     if len(token) > FIELD_NAME_CHARACTERS_MAX:
         token = token[:FIELD_NAME_CHARACTERS_MAX] + "…"
     return f"{pointer}/{token.replace('~', '~0').replace('/', '~1')}"

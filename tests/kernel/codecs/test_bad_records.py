@@ -378,3 +378,9 @@ def test_rows_as_json_have_the_values_that_reads_return():
     ]
     assert json_texts({}, 2) == [b"{}", b"{}"]
     assert np.float32(0.1) == json.loads(json_texts({"x": pa.array([0.1], pa.float32())}, 1)[0])["x"]
+
+
+def test_pointer_of_a_name_that_is_no_text_has_its_escape():
+    texts = [b'{"id": 1}', b'{"id": 2, "\\ud800/\\u00e4": 1}']
+    _, bad = read(lambda bad_records: decode_ndjson(b"\n".join(texts), SCHEMA, bad_records=bad_records))
+    assert [(record.position, record.errors[0].pointer) for record in bad] == [(1, "/\\ud800~1ä")]

@@ -7,7 +7,6 @@ again later, and continues after those: it may have grown, or have got a next cu
 from __future__ import annotations
 
 import http.client
-import json
 import re
 import time
 import zlib
@@ -19,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from app.features.sources.kinds.configs import checked_config, refused_config
+from app.features.sources.kinds.page_texts import elements, member
 from app.features.sources.ports import (
     Ledger,
     Output,
@@ -36,6 +36,7 @@ from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.infra.outbound.foreign import foreign_text
+from app.kernel.codecs.not_json import reason_of
 from app.kernel.format.errors import FieldError
 from app.kernel.format.rows.formats import Format
 
@@ -58,11 +59,6 @@ _OWN_HEADERS: Final = {
     "accept-encoding",
 }
 _TRANSIENT: Final = {408, 425, 429}
-_ABSENT: Final = msgspec.Raw(b"")
-_RECORDS: Final = msgspec.json.Decoder(list[msgspec.Raw])
-# Skips a value: the arrays in it are made, of numbers that are shared, and nothing else.
-_SKIP: Final = json.JSONDecoder(object_pairs_hook=len, parse_int=len, parse_float=len)
-_GAP: Final = re.compile(r"[ \t\r\n]*")
 _CURSOR: Final = msgspec.json.Decoder(str | int | None)
 
 _Path = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -114,10 +110,10 @@ class HttpPages:
         """See `SourceKind.checked`."""
         del environment
         http_config = checked_config(config, HttpConfig)
-        for member in ("records", "next_cursor"):
-            if not _NAMES.fullmatch(getattr(http_config, member)):
+        for name in ("records", "next_cursor"):
+            if not _NAMES.fullmatch(getattr(http_config, name)):
                 detail = 'expected names without `"`, `\\` and control characters'
-                raise refused_config(FieldError(pointer=f"/config/{member}", detail=detail))
+                raise refused_config(FieldError(pointer=f"/config/{name}", detail=detail))
         for name, value in http_config.headers.items():
             if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or not _is_plain(value):
                 raise refused_config(
@@ -157,8 +153,9 @@ class HttpPages:
             page = _page(config, place.environment, cursor, max(1.0, deadline - time.monotonic()))
             fresh = page.records[read:]
             if fresh:
-                with output.body(Format.JSON_ROWS, f"the page at cursor {cursor!r}") as body:
-                    text = b"[" + b",".join(fresh) + b"]"
+                # The line ends of JSON are between its values: within a text they are escaped.
+                text = b"".join(record.replace(b"\n", b" ") + b"\n" for record in fresh)
+                with output.body(Format.NDJSON, _named(cursor)) as body:
                     body.write(text)
                 rows, size_bytes = rows + len(fresh), size_bytes + len(text)
             pages += 1
@@ -167,7 +164,7 @@ class HttpPages:
                 break
             if _sent(page.next_cursor) in seen:
                 raise SourceFailed(
-                    f"{config.url} leads in a circle: the page at cursor {cursor!r} is followed by the one at cursor "
+                    f"{config.url} leads in a circle: {_named(cursor)} is followed by the one at cursor "
                     f"{page.next_cursor!r}, which this round has read already"
                 )
             seen.add(_sent(page.next_cursor))
@@ -197,7 +194,7 @@ def _page(
     config: HttpConfig, environment: SourceEnvironment, cursor: str | int | None, seconds: float
 ) -> _Page:
     """Raises SourceUnavailable, SourceFailed."""
-    where = f"the page at cursor {cursor!r}"
+    where = _named(cursor)
     try:
         content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
     except _BrokenOff as error:
@@ -216,54 +213,23 @@ def _page(
 
 def _decoded(config: HttpConfig, content: bytes) -> _Page:
     """Raises ValueError, RecursionError for a text that is no page, SourceFailed."""
-    record_list = _member(content, config.records) or b"[]"
-    _check_count(config.url, bytes(record_list))
-    records = _RECORDS.decode(record_list)
-    following = _member(content, config.next_cursor) if config.next_cursor else None
-    next_cursor = None if following is None else _CURSOR.decode(following)
-    return _Page(
-        records=[bytes(record) for record in records], next_cursor=None if next_cursor == "" else next_cursor
-    )
+    record_list = member(content, config.records, required=True)
+    records = elements(record_list or b"[]", _PAGE_RECORDS_MAX)
+    if records is None:
+        raise SourceFailed(
+            f"{config.url} returns pages of more than {_PAGE_RECORDS_MAX} records: request smaller ones"
+        )
+    following = member(content, config.next_cursor) if config.next_cursor else None
+    try:
+        next_cursor = None if following is None else _CURSOR.decode(following)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"the member {config.next_cursor}: {reason_of(following or b'', error)}") from None
+    return _Page(records=records, next_cursor=None if next_cursor == "" else next_cursor)
 
 
-def _check_count(url: str, record_list: bytes) -> None:
-    """Raises SourceFailed for a list of more records than a page may have, ValueError and RecursionError for a text
-    that is not a list. Each record would take memory of its own, however short it is.
-    """
-    # Most lists have fewer commas, so that their records need not be counted.
-    if record_list.count(b",") < _PAGE_RECORDS_MAX:
-        return
-    text = record_list.decode()
-    place = _behind_gap(text, _behind_gap(text, 0) + 1)
-    for _ in range(_PAGE_RECORDS_MAX):
-        place = _behind_gap(text, _SKIP.raw_decode(text, place)[1])
-        if text[place : place + 1] != ",":
-            return
-        place = _behind_gap(text, place + 1)
-    raise SourceFailed(f"{url} returns pages of more than {_PAGE_RECORDS_MAX} records: request smaller ones")
-
-
-def _behind_gap(text: str, place: int) -> int:
-    gap = _GAP.match(text, place)
-    return place if gap is None else gap.end()
-
-
-@lru_cache(maxsize=64)
-def _one_member(name: str) -> msgspec.json.Decoder[Any]:
-    """Decodes one member of an object, and skips the others."""
-    members = [("value", msgspec.Raw, _ABSENT)]
-    return msgspec.json.Decoder(msgspec.defstruct("Member", members, rename={"value": name}))
-
-
-def _member(content: bytes | msgspec.Raw, path: str) -> bytes | msgspec.Raw | None:
-    """The text of a member; None if it, or one on the way, is missing or null. Raises ValueError."""
-    text: bytes | msgspec.Raw | None = content
-    for name in path.split(".") if path else ():
-        if text is None or bytes(text).strip() == b"null":
-            return None
-        value = _one_member(name).decode(text).value
-        text = None if value is _ABSENT else value
-    return None if text is None or bytes(text).strip() == b"null" else text
+def _named(cursor: str | int | None) -> str:
+    """The name of a page in messages."""
+    return "the first page" if cursor is None else f"the page at cursor {cursor!r}"
 
 
 def _requested(

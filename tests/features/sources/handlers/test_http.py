@@ -83,6 +83,8 @@ def test_token_is_sent_and_never_shown(incoming: Incoming, orders: str, api: Pag
         (302, b"", "failed", "source-failed"),
         (200, b"<html>", "failed", "source-failed"),
         (200, b'{"data": {"items": {}}}', "failed", "source-failed"),
+        (200, b'{"items": []}', "failed", "source-failed"),
+        (200, b'{"data": {"list": []}}', "failed", "source-failed"),
         (200, b'{"data": {"items": [{"id": "x"}]}}', "failed", "schema-mismatch"),
         (200, b'{"data": {"items": [{"id": 1}]}, "paging": {"next": "a\\u0000"}}', "failed", "source-failed"),
     ],
@@ -98,6 +100,71 @@ def test_failures_are_waited_for_or_fail_the_source(
     api.status, api.text = 200, None
     assert _read_on(incoming, path)["last_error"] is None
     assert len(incoming.rows()) == 5
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ({"items": []}, 'the member "data" is missing: the page has only "items"'),
+        ({"data": {"list": []}}, 'the member "data.items" is missing: "data" has only "list"'),
+        ({"data": {}}, 'the member "data.items" is missing: "data" has no member'),
+        ({f"m{number}": 0 for number in range(12)}, '"m9" and 2 more; the first page has'),
+    ],
+)
+def test_missing_list_of_records_is_named_with_the_members_that_are_there(
+    incoming: Incoming, orders: str, api: Paged, page: dict[str, Any], reason: str
+) -> None:
+    api.text = json.dumps(page).encode()
+    source = incoming.run(_register(incoming, api).headers["location"])
+    assert reason in source["last_error"]["detail"]
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"data": null}', b'{"data": {"items": null}}', b'{"data": {"items": []}}', b"null"]
+)
+def test_list_that_is_null_has_no_records(incoming: Incoming, orders: str, api: Paged, text: bytes) -> None:
+    api.text = text
+    source = incoming.run(_register(incoming, api).headers["location"])
+    assert (source["state"], source["last_error"]) == ("active", None)
+
+
+HALVES = (
+    b'{"about": "\\udfff", "data": {"items": [{"id": 1, "note": "a"}, {"id": 2, "note": "\\ud800"},'
+    b' {"id": 3, "note": "\\ud83d\\ude00"}, {"id": 4, "note": NaN}, {"id": 5, "\\ud800": "x"}]}}'
+)
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_record_with_half_a_character_is_quarantined(
+    incoming: Incoming, api: Paged, request: pytest.FixtureRequest, registered: bool
+) -> None:
+    members: dict[str, Any] = {"dataset": "fresh", "create": {"record_key": ["id"]}, "mode": "once"}
+    if registered:
+        request.getfixturevalue("orders")
+        members = {"mode": "once"}
+    dataset = "orders" if registered else "fresh"
+    api.text = HALVES
+    source = incoming.run(_register(incoming, api, **members, on_error="quarantine").headers["location"])
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    assert notes(incoming.rows(dataset)) == {1: "a", 3: "\N{GRINNING FACE}"}
+    bad = incoming.client.get(f"/datasets/{dataset}/quarantine").json()["items"]
+    assert [record["errors"][0]["pointer"] for record in bad] == ["/note", "/note", "/\\ud800"]
+    assert [record["payload"] for record in bad] == [
+        '{"id": 2, "note": "\\ud800"}',
+        '{"id": 4, "note": NaN}',
+        '{"id": 5, "\\ud800": "x"}',
+    ]
+
+
+def test_record_with_half_a_character_is_named_with_its_page(
+    incoming: Incoming, orders: str, api: Paged
+) -> None:
+    api.text = HALVES.replace(b"NaN", b'"b"')
+    source = incoming.run(_register(incoming, api).headers["location"])
+    assert source["state"] == "failed"
+    detail = source["last_error"]["detail"]
+    assert detail.startswith("the first page: ")
+    assert "/rows/1/note: expected string, got one with a lone surrogate" in detail
 
 
 def test_line_of_a_server_is_shown_short_and_without_controls(incoming: Incoming, orders: str) -> None:
