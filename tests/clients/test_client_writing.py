@@ -135,6 +135,11 @@ def test_write_options_take_effect(headwater, orders):
     assert refused.value.code == "data-exists"
     ignored = headwater.write_rows(orders, rows(3), options=WriteOptions(mode="ignore"), wait=30)
     assert ignored.rows.unchanged == 1
+    in_order = WriteOptions(sort_by=("note", "id"))
+    headwater.write(
+        orders, b"id,note\n3,c\n", format="csv", operation="bulk_insert", options=in_order, wait=30
+    )
+    assert "linear" in [file.clustered for file in headwater.files(orders)]
     upload = headwater.upload(orders, b"id,note\n5,x\nfive,x\n")
     quarantine = WriteOptions(on_error="quarantine")
     assert headwater.write_upload(orders, upload, "csv", options=quarantine, wait=30).rows.quarantined == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
+import msgspec
+
 from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, WriteOptions
 from app.kernel.commit.write_rules import check_options
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
@@ -24,6 +26,7 @@ _GROUPED: Final = (
     Operation.DELETE,
     Operation.CHANGELOG,
 )
+_ORDERS: Final = (("name",), ("n", "ts"), ("total", "gone", "id"))
 
 
 def kinds(count: int) -> list[Kind]:
@@ -96,6 +99,10 @@ class Dice:
             options = WriteOptions()
             if operation.refuses_live_keys and self._kind.keyed:
                 options = WriteOptions(drop_duplicates=self.random.random() < 0.8)
+            ordered = msgspec.structs.replace(options, sort_by=self.random.choice(_ORDERS))
+            if operation is Operation.BULK_INSERT and not chosen and self._takes(operation, ordered):
+                # A write that sorts its files is not grouped with others.
+                return [Write(operation=operation, rows=self._rows(operation), options=ordered)]
             if self._takes(operation, options):
                 chosen.append(Write(operation=operation, rows=self._rows(operation), options=options))
         return chosen

@@ -27,7 +27,7 @@ from app.kernel.commit.merge_bundle import bundled
 from app.kernel.commit.watermarks import latest
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
-from app.kernel.commit.write_rules import applies_by_arrival
+from app.kernel.commit.write_rules import applies_by_arrival, row_order
 from app.kernel.commit.write_scope import scope_of
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind
@@ -150,6 +150,7 @@ class LakeTable:
             {number: write.intent for number, write in enumerate(writes)},
             live,
             scope=scope,
+            cluster=row_order(first.options, self.dataset),
             attempt=attempt,
             data_prefix=self.name,
             checks_lateness=self.dataset.watermark is not None,

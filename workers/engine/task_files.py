@@ -229,7 +229,8 @@ class TaskFiles:
             copies=self.resources.lookup.copies
             if kind is FileKind.BASE and marks_rows(self.task.dataset)
             else None,
-            clustered_by=None if by is None else by.mark(self.task.dataset.schema),
+            # Tombstones are not in this order.
+            clustered_by=by.mark(self.task.dataset.schema) if by and kind is FileKind.BASE else None,
         )
 
     def ordered_sink(self) -> DataSink | OrderedSink:

@@ -157,6 +157,8 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether rows of an insert whose key is there are left out."""
     combine: bool = True
     """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
+    sort_by: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Operation bulk_insert: the columns by which the rows of each file are sorted; by the record key by default."""
     order: ChangeOrder | msgspec.UnsetType = msgspec.UNSET
     """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
     ordering field.
@@ -183,7 +185,8 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             for name in WriteOptions.__struct_fields__
             if (value := getattr(self, name, msgspec.UNSET)) is not msgspec.UNSET
         }
-        return WriteOptions(**members | {"partitions": tuple(members.get("partitions", ()))})
+        lists = {name: tuple(members.get(name, ())) for name in ("partitions", "sort_by")}
+        return WriteOptions(**members | lists)
 
 
 class CreateWrite(WriteMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -303,6 +306,10 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether rows of an insert whose key is there are left out."""
     combine: bool | None = None
     """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
+    sort_by: list[str] | None = None
+    """Operation bulk_insert: the columns by which the rows of each file are sorted, repeated for several; by the record
+    key by default.
+    """
     order: ChangeOrder | None = None
     """Operation changelog: whether changes are applied as they arrive, which is the default, or compared by the
     ordering field.
@@ -359,6 +366,7 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
         members = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.metadata is not None:
             members["metadata"] = _metadata(self.metadata)
+        members["sort_by"] = tuple(self.sort_by or ())
         return WriteOptions(**members, overwrite=overwrite)
 
 

@@ -54,6 +54,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
     `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
+    `sort_by`: the columns by which the rows of each file of a bulk_insert are ordered, ascending; by key if empty.
     `tombstone`: false leaves no tombstones of the deleted keys. `partition_done`: the partitions that the write changes
     are done with it. `accept_late`: late rows are written, whatever the watermark of the dataset says. `order`: that
     of a changelog; None for arrival. `metadata`: texts that are shown with its commit.
@@ -68,6 +69,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    sort_by: tuple[str, ...] = ()
     tombstone: bool = True
     expected_version: int | None = None
     writer_id: str | None = None

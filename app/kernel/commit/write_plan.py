@@ -95,10 +95,11 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     `slot` is the group's own. `files` are its live files in the order of their commits. `intents` are those of the
     grouped writes by number. `scope` (of a write that runs alone) selects the live rows to retract. `compact`: the task
     belongs to a table service, which changes no rows. Then `files` are only those that it rewrites, with logs,
-    postponed writes and deletion vectors applied, and may be of other groups; `cluster` is the order of their rows, if
-    any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the same
-    path. `watermark`: that of the version before, which decides which rows are late. `checks_lateness`: whether they
-    are compared with it. `planned_at`: the least time of the commit, where there are tombstones.
+    postponed writes and deletion vectors applied, and may be of other groups. `cluster`: the order of the rows in the
+    base files that are written, if the service or the write specifies one. `attempt` is part of the names of the files
+    that the task writes, so that no two attempts ever write the same path. `watermark`: that of the version before,
+    which decides which rows are late. `checks_lateness`: whether they are compared with it. `planned_at`: the least
+    time of the commit, where there are tombstones.
     """
 
     dataset: DatasetDefinition
@@ -202,6 +203,7 @@ def plan_merge(
     live: Iterable[DataFile],
     *,
     scope: WriteScope | None = None,
+    cluster: ClusterBy | None = None,
     done_groups: Collection[str] = frozenset(),
     beside: Iterable[str] = (),
     attempt: str,
@@ -213,7 +215,8 @@ def plan_merge(
 
     `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, and of all groups of open
     partitions; with a scope, of all groups. `beside`: file groups whose files are not in `live`, although they have
-    some. `checks_lateness`: whether the rows are compared with the `watermark`.
+    some. `cluster`: the order of the rows in the new base files, None for that of the merge. `checks_lateness`: whether
+    the rows are compared with the `watermark`.
     """
     segments = _segments_by_slot(writes)
     files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
@@ -239,6 +242,7 @@ def plan_merge(
             attempt=attempt,
             data_prefix=data_prefix,
             scope=scope,
+            cluster=cluster,
             checks_lateness=checks_lateness,
             watermark=watermark,
             planned_at=next((intent.committed_at for intent in intents.values()), None),

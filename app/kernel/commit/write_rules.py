@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from app.kernel.commit.write_options import ChangeOrder, OnError, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.format.clustering import ClusterBy, column_faults
 from app.kernel.format.commit_metadata import metadata_faults
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
@@ -41,6 +42,21 @@ def resolve_mode(operation: Operation, options: WriteOptions) -> tuple[Operation
 def applies_by_arrival(operation: Operation, options: WriteOptions) -> bool:
     """Whether rows are applied in the order of arrival, whatever their ordering values."""
     return operation is Operation.CHANGELOG and options.order is not ChangeOrder.ORDERING_FIELD
+
+
+def row_order(options: WriteOptions, dataset: DatasetDefinition) -> ClusterBy | None:
+    """The order of the rows in the files of the write; None if it specifies none.
+
+    Raises InvalidRequest if the dataset does not have its columns any more.
+    """
+    if not options.sort_by:
+        return None
+    errors = [
+        FieldError(pointer=pointer, detail=detail) for pointer, detail in _sort_faults(options, dataset)
+    ]
+    if errors:
+        raise InvalidRequest(f"rows cannot be sorted by these columns: {errors[0].detail}", errors)
+    return ClusterBy(columns=options.sort_by)
 
 
 def check_options(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> None:
@@ -173,6 +189,29 @@ def _combine_rule(
         )
 
 
+def _sort_rule(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
+    if not options.sort_by:
+        return
+    if operation is not Operation.BULK_INSERT:
+        yield (
+            "/sort_by",
+            f"only bulk_insert sorts the rows of its files; {operation.value} does not: leave sort_by out",
+        )
+        return
+    if dataset.keyed and not dataset.looks_up:
+        yield (
+            "/sort_by",
+            f"under table type merge_on_read with changelog producer {dataset.changelog.producer.value} new rows are "
+            "stored in logs, by key: leave sort_by out, and cluster the dataset (services.clustering)",
+        )
+    yield from _sort_faults(options, dataset)
+
+
+def _sort_faults(options: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
+    for pointer, detail in column_faults(options.sort_by, dataset.schema):
+        yield f"/sort_by{pointer}", detail
+
+
 def _order_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
     if options.order is not None and operation is not Operation.CHANGELOG:
         yield (
@@ -239,6 +278,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _schema_rule,
     _duplicates_rule,
     _combine_rule,
+    _sort_rule,
     _order_rule,
     _tombstone_rule,
     _expected_version_rule,

@@ -19,7 +19,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     insert or bulk_insert stores every row as it was sent, which only datasets without a record key do. `tombstone`:
     false for a delete by key that leaves no tombstones. `order`: whether changes are applied as they arrive, or
     compared by the ordering field. `expected_version`: the write fails unless the dataset is at this version.
-    `writer_id`, `batch_id`: a numbered batch
+    `sort_by`: the columns by which a bulk_insert sorts the rows of each file. `writer_id`, `batch_id`: a numbered batch
     of a stream commits once. `partition_done`: the partitions that the write changes are marked as done with it.
     `metadata`: texts by key, which the job, the timeline and the feed show with the commit.
     `create`: the dataset is registered if there is none of the name, with the columns of the rows.
@@ -32,6 +32,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    sort_by: tuple[str, ...] = ()
     order: ChangeOrder | None = None
     tombstone: bool = True
     expected_version: int | None = None

@@ -11,13 +11,23 @@ from app.kernel.commit.write_options import (
     WriteOptions,
 )
 from app.kernel.commit.write_rules import applies_by_arrival, brings_rows, check_options, resolve_mode
-from app.kernel.format.dataset import BucketMode
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.operation import Operation
 
-FIELDS = [CreateField(name="day", type="date"), CreateField(name="id", type="int64")]
+FIELDS = [
+    CreateField(name="day", type="date"),
+    CreateField(name="id", type="int64"),
+    CreateField(name="tags", type="list<string>"),
+]
 
 
 def dataset(**settings):
@@ -27,6 +37,11 @@ def dataset(**settings):
 KEYED = dataset(record_key=["day", "id"], partition_by=["day"])
 PLAIN = dataset(record_key=["id"])
 APPENDS = dataset(partition_by=["day"])
+DEFERS = dataset(
+    record_key=["id"],
+    table_type=TableType.MERGE_ON_READ,
+    changelog=CreateChangelog(producer=ChangelogProducer.DEFERRED),
+)
 POSTPONES = dataset(record_key=["id"], bucket=CreateBucket(mode=BucketMode.POSTPONE))
 BY_FILTER = Overwrite(scope=OverwriteScope.FILTER, where="id = 1")
 BY_PARTITION = Overwrite(scope=OverwriteScope.PARTITIONS)
@@ -47,6 +62,15 @@ REFUSED = [
     (APPENDS, "overwrite", {"combine": False}, "/combine"),
     (APPENDS, "snapshot", {"combine": False}, "/combine"),
     (APPENDS, "delete", {"where": "id = 1", "combine": False}, "/combine"),
+    *(
+        (KEYED, each, {"sort_by": ("id",)}, "/sort_by")
+        for each in ("insert", "upsert", "overwrite", "snapshot")
+    ),
+    (APPENDS, "insert", {"sort_by": ("id",)}, "/sort_by"),
+    (DEFERS, "bulk_insert", {"sort_by": ("id",)}, "/sort_by"),
+    (KEYED, "bulk_insert", {"sort_by": ("id", "none")}, "/sort_by/1"),
+    (KEYED, "bulk_insert", {"sort_by": ("id", "day", "id")}, "/sort_by/2"),
+    (APPENDS, "bulk_insert", {"sort_by": ("tags",)}, "/sort_by/0"),
     *((KEYED, name, {"tombstone": False}, "/tombstone") for name in ("upsert", "snapshot", "changelog")),
     (KEYED, "delete", {"where": "id = 1", "tombstone": False}, "/tombstone"),
     (KEYED, "delete_partition", {"partitions": ("*",), "tombstone": False}, "/tombstone"),
@@ -93,6 +117,8 @@ TAKEN = [
     *((APPENDS, "changelog", {"order": order}) for order in ChangeOrder),
     (APPENDS, "insert", {"combine": False}),
     (APPENDS, "bulk_insert", {"combine": False, "mode": SaveMode.IGNORE}),
+    (KEYED, "bulk_insert", {"sort_by": ("id", "day")}),
+    (APPENDS, "bulk_insert", {"sort_by": ("id",)}),
     (KEYED, "delete", {"tombstone": False}),
     (APPENDS, "delete", {"where": "id = 1"}),
     (APPENDS, "delete_partition", {"partitions": ("day=2026-*",)}),

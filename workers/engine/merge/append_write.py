@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from app.infra.files.data_sink import SMALL_CHANGES_BYTES
+from app.infra.files.data_sink import SMALL_CHANGES_BYTES, DataSink
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.merge.outcome import appends
 from app.kernel.format.dataset import ChangelogProducer
@@ -25,8 +25,8 @@ def append_rows(files: TaskFiles) -> CommitMessage:
     schema = task.dataset.schema.to_arrow()
     counts: Counter[int] = Counter()
     row_count = 0
-    once = False
-    with files.data_sink() as sink, files.changelog_sink() as changelog:
+    written_once: DataSink | None = None
+    with files.ordered_sink() as sink, files.changelog_sink() as changelog:
         incoming = files.incoming()
         for table in incoming.tables:
             for job, number in zip(*np.unique(table.column(JOB_COLUMN), return_counts=True), strict=True):
@@ -36,19 +36,25 @@ def append_rows(files: TaskFiles) -> CommitMessage:
             offsets = relative_offsets(places) if emits else pa.nulls(rows.num_rows, pa.int64())
             file_rows = rows.append_column(META_FIELDS[0], pa.nulls(rows.num_rows, pa.int64()))
             file_rows = file_rows.append_column(META_FIELDS[1], offsets)
-            if sink.is_empty:
-                # Many rows are written once, as rows and as changes.
-                once = emits and rows.nbytes * incoming.rows > SMALL_CHANGES_BYTES * rows.num_rows
-            if once:
-                sink.write_changes(task.slot, file_rows)
+            if (
+                isinstance(sink, DataSink)
+                and sink.is_empty
+                and emits
+                and rows.nbytes * incoming.rows > SMALL_CHANGES_BYTES * rows.num_rows
+            ):
+                # Many rows are written once, as rows and as changes, if both have the same order.
+                written_once = sink
+            if written_once is not None:
+                written_once.write_changes(task.slot, file_rows)
             else:
                 sink.write(task.slot, file_rows)
                 if emits:
                     changelog.write(appends(rows))
             row_count += rows.num_rows
+        new_files = sink.finish()
         return CommitMessage(
             file_group=task.file_group,
-            added=sink.finish(),
-            changelog=(*sink.changelog, *changelog.finish()),
+            added=new_files,
+            changelog=(*(() if written_once is None else written_once.changelog), *changelog.finish()),
             counts={job: RowCounts(inserted=number) for job, number in counts.items()},
         )

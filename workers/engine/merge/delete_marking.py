@@ -28,7 +28,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
     placement = Placement(task.dataset, task.slot, task.files)
     positions_by_file: dict[int, list[np.ndarray]] = defaultdict(list)
     small_files: set[int] = set()
-    with files.data_sink() as sink, files.changelog_sink() as changelog:
+    with files.ordered_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
         tombstone_files = TombstoneFiles(files)
         incoming = files.incoming()

@@ -108,7 +108,9 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def exclusive(self) -> bool:
-        """Whether the write must not share a commit, because it reads more of the table than its own keys."""
+        """Whether the write must not share a commit, because it reads more of the table than its own keys, or sorts its
+        files.
+        """
         options = self.options
         return (
             self.derived
@@ -120,6 +122,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             or options.merge_schema
             or options.expected_version is not None
             or options.partition_done
+            or bool(options.sort_by)
         )
 
 

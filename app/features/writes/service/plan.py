@@ -15,7 +15,7 @@ from app.features.writes.service.touched_files import touched_files
 from app.kernel.commit.write_effect import compares_with_tombstones, keep_seconds
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
-from app.kernel.commit.write_rules import applies_by_arrival
+from app.kernel.commit.write_rules import applies_by_arrival, row_order
 from app.kernel.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
@@ -34,7 +34,8 @@ class PlanWrites:
     def run(self, tenant_id: str, part: Decoded | Replan, attempt: str) -> Planned | Decoded | Claimed:
         """A task for each file group of the part that has no message yet.
 
-        Decoded if the version has expired, Claimed if the input has to be read again. Raises NotFound, DataExists.
+        Decoded if the version has expired, Claimed if the input has to be read again. Raises NotFound, DataExists,
+        InvalidRequest.
         """
         basis = basis_of(part, self.catalog.get(tenant_id, part.dataset_id))
         if isinstance(basis, Claimed):
@@ -87,6 +88,8 @@ class PlanWrites:
             },
             live,
             scope=plan.scope,
+            # A write that specifies an order runs by itself.
+            cluster=row_order(basis.decoded.jobs[0].write.options, dataset.definition),
             done_groups=basis.messages,
             beside=groups,
             attempt=attempt,

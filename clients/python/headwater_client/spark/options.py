@@ -30,7 +30,7 @@ _UNNAMED_WRITE: Final = (
     "Spark does not pass the options of a table to its writes. Instead of CREATE TABLE … AS SELECT, create the table "
     "with the options dataset, create and fields, and insert into it"
 )
-_LISTS: Final = frozenset({"columns", "partitions", "record_key", "partition_by"})
+_LISTS: Final = frozenset({"columns", "partitions", "record_key", "partition_by", "sort_by"})
 
 
 class InvalidOption(ValueError):
@@ -137,6 +137,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     explicit_cast: bool = False
     drop_duplicates: bool = False
     combine: bool = True
+    sort_by: tuple[str, ...] = ()
     order: Literal["arrival", "ordering_field"] | None = None
     tombstone: bool = True
     expected_version: int | None = None
@@ -168,6 +169,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             explicit_cast=self.explicit_cast,
             drop_duplicates=self.drop_duplicates,
             combine=self.combine,
+            sort_by=self.sort_by,
             order=self.order,
             tombstone=self.tombstone,
             expected_version=self.expected_version,

@@ -13,6 +13,7 @@ from app.core.timeline.repository.publish import InconsistentCommit
 from app.core.timeline.values import NewCommit, Published
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.commit.write_plan import WriteScope
 from app.kernel.format.errors import CommitConflict
 from app.kernel.format.file_group import DataFile, Slot, append_file_group
@@ -61,6 +62,23 @@ def test_exclusive_write_shares_no_group(
         stores.timeline.publish_one(tenant_id, commit_of(group, []))
     first, second, third, fourth, fifth = [job.id for job in accepted]
     assert groups == [[first, second], [third], [fourth], [fifth]]
+
+
+def test_write_that_sorts_its_files_shares_no_group(
+    stores: Stores, tenant_id: str, dataset: Dataset, claim: Claim
+) -> None:
+    def accept(*columns: str) -> str:
+        new = new_job(dataset.id)
+        options = WriteOptions(sort_by=columns)
+        request = msgspec.structs.replace(new.request, operation=Operation.BULK_INSERT, options=options)
+        return stores.jobs.accept(tenant_id, msgspec.structs.replace(new, request=request)).job.id
+
+    first, second, third, fourth = accept(), accept(), accept("id"), accept("note")
+    groups = []
+    while group := claim():
+        groups.append([job.id for job in group])
+        stores.timeline.publish_one(tenant_id, commit_of(group, []))
+    assert groups == [[first, second], [third], [fourth]]
 
 
 @pytest.mark.parametrize(

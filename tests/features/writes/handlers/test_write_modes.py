@@ -70,6 +70,12 @@ class Written:
     def version(self):
         return self.client.get(self.path).json()["version"]
 
+    def files(self, partition):
+        """The files of a partition with rows, in the order of their commits."""
+        items = self.client.get(f"{self.path}/files").json()["items"]
+        own = [file for file in items if file["partition"] == partition and file["kind"] != "tombstone"]
+        return sorted(own, key=lambda file: file["written_version"])
+
     def changes(self, since=0):
         found = self.client.get(f"{self.path}/changes", params={"since": since}).json()["changes"]
         return [(change["op"], change["row"]["day"], change["row"]["id"]) for change in found]
@@ -265,6 +271,60 @@ def test_write_to_a_record_key_always_combines(keyed, operation):
     assert "one row of each key" in error["detail"]
     assert keyed.write(operation, rows, combine=True) == {"inserted": 1, "unchanged": 1}
     assert keyed.rows == [*BEFORE, row("c", 1, "second")]
+
+
+def test_bulk_insert_sorts_its_files_by_columns(table):
+    rows = [row("c", number, note) for number, note in enumerate("zay", start=1)]
+    assert table.write("bulk_insert", rows, sort_by=["note", "id"]) == {"inserted": 3}
+    assert table.rows == table.folded() == _ordered([*BEFORE, *rows])
+    files = table.files("day=c")
+    assert {file["clustered"] for file in files} == {"linear"}
+    assert sum(file["rows"] for file in files) == 3
+    if len(files) == 1:
+        stored = table.client.get(f"{table.path}/rows", params={"where": "day = 'c'"}).json()["rows"]
+        assert [each["note"] for each in stored] == ["a", "y", "z"]
+    assert sorted(table.changes(since=len(BEFORE))) == [("+A", "c", number) for number in (1, 2, 3)]
+
+
+def test_raw_bulk_inserts_with_several_orders_commit_by_themselves(appends):
+    for columns in ([], [], ["note", "id"], ["id"]):
+        answer = appends.client.post(
+            f"{appends.path}/writes",
+            params={"operation": "bulk_insert", "sort_by": columns},
+            content=json.dumps(row("c", 1)).encode(),
+            headers=NDJSON,
+        )
+        assert answer.status_code == 202, answer.text
+    appends.service.work()
+    assert appends.version == 4
+    assert [file["clustered"] for file in appends.files("day=c")] == [None, "linear", "linear"]
+    assert appends.folded() == appends.rows
+
+
+def test_bulk_insert_sorts_by_no_unknown_or_nested_column(client, service):
+    fields = [*FIELDS, {"name": "tags", "type": "list<string>"}]
+    table = Written(client, service, {"schema": {"fields": fields}})
+    answer = table.send("bulk_insert", [row("a", 1)], sort_by=["note", "tags", "none", "note"])
+    errors = problem(answer, 400, "invalid-request")["errors"]
+    assert {error["pointer"]: error["detail"] for error in errors} == {
+        "/sort_by/1": "'tags' is list<string>: lists, maps and structs have no order",
+        "/sort_by/2": "there is no column 'none'",
+        "/sort_by/3": "'note' is listed more than once",
+    }
+
+
+def test_bulk_insert_fails_if_its_column_is_dropped_before_it_runs(client, service):
+    table = Written(client, service, APPENDS)
+    answer = table.send("bulk_insert", [row("a", 1)], sort_by=["note"])
+    assert answer.status_code == 202, answer.text
+    changes = [{"kind": "drop", "name": "note"}]
+    etag = {"If-Match": client.get(table.path).headers["etag"]}
+    changed = client.patch(table.path, json={"changes": changes}, headers=etag)
+    assert changed.status_code == 200, changed.text
+    service.work()
+    error = client.get(answer.headers["location"]).json()["error"]
+    assert (error["type"], error["errors"][0]["pointer"]) == ("/problems/invalid-request", "/sort_by/0")
+    assert table.rows == []
 
 
 def test_write_may_expect_a_version(table):

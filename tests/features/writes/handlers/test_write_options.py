@@ -30,6 +30,8 @@ def test_option_in_both_query_and_body_is_refused(client, orders, parameters):
     [
         ({"drop_duplicates": "true"}, "/drop_duplicates"),
         ({"operation": "bulk_insert", "combine": "false"}, "/combine"),
+        ({"operation": "bulk_insert", "sort_by": ["id", "none"]}, "/sort_by/1"),
+        ({"operation": "insert", "sort_by": "id"}, "/sort_by"),
         ({"operation": "overwrite", "overwrite_scope": "partitions"}, "/overwrite/scope"),
         ({"operation": "overwrite", "overwrite_where": "id = 1"}, "/overwrite/where"),
         ({"operation": "delete_partition"}, "/operation"),
