@@ -31,12 +31,16 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer's position in a feed, to be moved from `since` to `next_since` as part of a commit."""
+    """A consumer's position in a feed, to be moved from `since` to `next_since` as part of a commit.
+
+    `schema_id`: the schema under which the feed was read.
+    """
 
     dataset_id: str
     name: str
     since: int
     next_since: int
+    schema_id: int
 
 
 class SourceItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +121,7 @@ class Fenced(msgspec.Struct, frozen=True, kw_only=True):
 
 class Overtaken(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: another commit took in the changes of a feed, or the rounds of a source, from `since` on
-    first.
+    first, or the schema of the feed has changed since it was read.
 
     `dataset_id`: among commits published together, the dataset whose commit it is.
     """

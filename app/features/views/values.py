@@ -111,8 +111,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def behind(self) -> bool:
-        """Whether a refresh has something to do."""
-        return self.refreshed_at is None or any(each.lag for each in self.inputs)
+        """Whether a refresh has something to do.
+
+        It has after a failure, also without new changes: a schema may have changed, so that a name in the SQL is that
+        of another column.
+        """
+        return self.refreshed_at is None or self.failures > 0 or any(each.lag for each in self.inputs)
 
 
 class CheckedView(msgspec.Struct, frozen=True, kw_only=True):

@@ -287,7 +287,7 @@ def test_expected_version_goes_into_the_commit() -> None:
 
 
 def test_commit_moves_the_positions_that_its_input_reaches() -> None:
-    advance = Advance(dataset_id="source", name="view", since=3, next_since=9)
+    advance = Advance(dataset_id="source", name="view", since=3, next_since=9, schema_id=1)
     before = decoded(written(write_job(derived=True), 1, advances=(advance,)))
     assert merged(before, message("a", ONE)).commit().advances == (advance,)
 

@@ -19,7 +19,7 @@ class CommitParticipant(Protocol):
     def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:
         """Called once the commit is known not to conflict, also where it makes no version.
 
-        Overtaken if another commit came first for the participant: then nothing is published.
+        Overtaken if another commit or a change of a schema came first for the participant: then nothing is published.
         """
         ...
 

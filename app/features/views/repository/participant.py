@@ -13,9 +13,10 @@ from app.core.catalog.tables import datasets
 from app.core.consumers.tables import consumers
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
-from app.core.timeline.values import NewCommit, Published
+from app.core.timeline.values import NewCommit, Overtaken, Published
 from app.features.views.tables import view_inputs, views
 from app.features.views.values import follower_name, pauses
+from app.infra.db.any_of import any_of
 from app.kernel.format.errors import Fault
 
 _PAUSED: Final = (
@@ -31,15 +32,20 @@ class ViewParticipant:
         """Whether the dataset is that of a view."""
         return exists().where(views.c.dataset_id == datasets.c.id).correlate(datasets)
 
-    def publishing(self, connection: Connection, commit: NewCommit) -> None:
-        """Marks a view as refreshed, whether or not the refresh changes any row."""
+    def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:
+        """Marks a view as refreshed, whether or not the refresh changes any row.
+
+        Overtaken if the schema of an input has changed since it was read: a name in the SQL may be that of another
+        column.
+        """
         if not commit.advances:
-            return
+            return None
         connection.execute(
             update(views)
             .where(views.c.dataset_id == commit.dataset_id)
             .values(error=None, failures=0, attempted_at=None, refreshed_at=func.clock_timestamp())
         )
+        return _overtaken(connection, commit)
 
     def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """A new version changes no view: followers of the dataset start refreshes."""
@@ -80,6 +86,20 @@ class ViewParticipant:
         _end_view(connection, dataset_id)
 
 
+def _overtaken(connection: Connection, commit: NewCommit) -> Overtaken | None:
+    """Whether an input of the view has another schema now.
+
+    The caller has locked the view, so a change of a schema that pauses it is seen here, or pauses it after the commit.
+    """
+    inputs = {each.dataset_id: each for each in commit.advances}
+    query = select(datasets.c.id, datasets.c.definition).where(any_of(datasets.c.id, list(inputs)))
+    for row in connection.execute(query):
+        advance = inputs[row.id]
+        if row.definition.schema.id != advance.schema_id:
+            return Overtaken(dataset_id=commit.dataset_id, since=advance.since)
+    return None
+
+
 def _refresh_failed(connection: Connection, job_id: str, fault: Fault) -> None:
     of_job = views.c.dataset_id == select(jobs.c.dataset_id).where(jobs.c.id == job_id).scalar_subquery()
     view = connection.execute(
@@ -97,7 +117,9 @@ def _refresh_failed(connection: Connection, job_id: str, fault: Fault) -> None:
         .values(error=fault, failures=failures, attempted_at=started_at.scalar_subquery())
     )
     connection.execute(
-        update(consumers).where(consumers.c.name == follower_name(view.dataset_id)).values(wake_at=None)
+        update(consumers)
+        .where(consumers.c.name == follower_name(view.dataset_id))
+        .values(wake_at=func.clock_timestamp())
     )
 
 

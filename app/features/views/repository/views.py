@@ -169,7 +169,8 @@ class ViewStore:
             connection.execute(update(views).where(this_view).values(values))
             view = _find(connection, view_id)
             for source in view.inputs:
-                wake_follower(connection, source.dataset.id, follower_name(view_id), None)
+                # At once: after a failure a refresh may be due without new changes.
+                wake_follower(connection, source.dataset.id, follower_name(view_id))
             return view
 
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool, slice_seconds: float) -> Accepted:

@@ -152,7 +152,8 @@ class DeriveView:
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
         """The new changes, if the view follows changes and all of them can still be read; otherwise None.
 
-        After a failure all rows are computed: the change that failed may have been corrected since.
+        After a failure all rows are computed: the change that failed may have been corrected since, or a name in the
+        SQL be that of another column.
         """
         if not view.behind:
             # Without changes the view does not change, also one that is computed from all rows.
@@ -215,7 +216,11 @@ def _advances(view: View) -> tuple[Advance, ...]:
     name = follower_name(view.dataset.id)
     return tuple(
         Advance(
-            dataset_id=each.dataset.id, name=name, since=each.position, next_since=each.dataset.next_offset
+            dataset_id=each.dataset.id,
+            name=name,
+            since=each.position,
+            next_since=each.dataset.next_offset,
+            schema_id=each.dataset.definition.schema.id,
         )
         for each in view.inputs
     )

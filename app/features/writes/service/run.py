@@ -300,7 +300,7 @@ def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
             )
         case Overtaken():
             return CommitConflict(
-                f"another commit took in the changes from {race.since} on first",
+                f"another commit took in the changes from {race.since} on first, or the schema of the input changed",
                 dataset_id=race.dataset_id,
                 retryable=True,
             )

@@ -76,7 +76,7 @@ def test_commit_of_already_processed_input_is_refused(
     with stores.database.tenant(tenant_id) as connection:
         add_follower(connection, source.id, "view", ConsumerKind.VIEW, 4)
     commit = commit_of([running()], [message()])
-    late = Advance(dataset_id=source.id, name="view", since=3, next_since=9)
+    late = Advance(dataset_id=source.id, name="view", since=3, next_since=9, schema_id=1)
     refused = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(late,))])
     assert refused == Overtaken(dataset_id=dataset.id, since=3)
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
@@ -94,8 +94,8 @@ def test_commit_that_is_overtaken_moves_no_position(
         add_follower(connection, source.id, "first", ConsumerKind.VIEW, 4)
         add_follower(connection, source.id, "second", ConsumerKind.VIEW, 5)
     commit = commit_of([running()], [message()])
-    first = Advance(dataset_id=source.id, name="first", since=4, next_since=9)
-    late = Advance(dataset_id=source.id, name="second", since=3, next_since=9)
+    first = Advance(dataset_id=source.id, name="first", since=4, next_since=9, schema_id=1)
+    late = Advance(dataset_id=source.id, name="second", since=3, next_since=9, schema_id=1)
     refused = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(first, late))])
     assert refused == Overtaken(dataset_id=dataset.id, since=3)
     timely = structs.replace(late, since=5)
@@ -116,7 +116,7 @@ def test_commit_that_moves_a_follower_makes_it_due_again(
     followers = FollowerStore(stores.database)
     assert followers.claim(tenant_id, source.id, "worker", 60) is None
     stores.outbox.relay(lambda messages: None, 10_000)
-    advance = Advance(dataset_id=source.id, name="view", since=4, next_since=6)
+    advance = Advance(dataset_id=source.id, name="view", since=4, next_since=6, schema_id=1)
     commit = structs.replace(commit_of([running()], [message()]), advances=(advance,))
     assert isinstance(stores.timeline.publish(tenant_id, [commit]), tuple)
     assert followers.claim(tenant_id, source.id, "worker", 60) is not None

@@ -116,6 +116,7 @@ def advances_of(view: View) -> tuple[Advance, ...]:
             name=follower_name(view.dataset.id),
             since=each.position,
             next_since=each.dataset.next_offset,
+            schema_id=each.dataset.definition.schema.id,
         )
         for each in view.inputs
     )

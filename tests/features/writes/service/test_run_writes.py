@@ -561,7 +561,11 @@ class Deriving:
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         staged = self.writing.staged([row(len(self.since))], Operation.UPSERT)
         advance = Advance(
-            dataset_id=self.writing.dataset.id, name="view", since=self.since.pop(0), next_since=9
+            dataset_id=self.writing.dataset.id,
+            name="view",
+            since=self.since.pop(0),
+            next_since=9,
+            schema_id=1,
         )
         return StagedInput(job=job, files=staged, advances=(advance,))
 
