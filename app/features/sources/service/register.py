@@ -36,10 +36,17 @@ from app.infra.files.storage import Storage
 from app.infra.identifiers import new_id
 from app.infra.kafka.errors import SourceFailed
 from app.kernel.commit.write_options import OnError
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateSchema, CreateTable, schema_of
+from app.kernel.format.definition.new_dataset import CreateTable, schema_of
 from app.kernel.format.definition.schema_merge import inferred_types
-from app.kernel.format.errors import HeadwaterError, MalformedBody
+from app.kernel.format.errors import (
+    HeadwaterError,
+    InvalidDataset,
+    InvalidRequest,
+    MalformedBody,
+    SchemaMismatch,
+)
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix
 from app.kernel.format.rows.staged import RawInput
@@ -76,6 +83,26 @@ class WithoutRows(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class _Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """The shapes of columns. `origins`: what each was read from first, by name, for those that are of bodies."""
+
+    shapes: dict[str, Shape]
+    origins: dict[str, str]
+
+    def located(self, error: InvalidRequest, names: Sequence[str]) -> InvalidRequest:
+        """The error with the origin of the column at fault, or else that of the first column.
+
+        `names`: those of the fields that pointers such as `/schema/fields/0` count.
+        """
+        pointer = next((each["pointer"] for each in error.facts["errors"]), "")
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[2:]]
+        column = steps[0] if steps else ""
+        if isinstance(error, InvalidDataset) and len(steps) > 1 and steps[1].isdecimal():
+            column = names[int(steps[1])] if int(steps[1]) < len(names) else ""
+        origin = self.origins.get(column) or next(iter(self.origins.values()), "")
+        return error.of_origin(origin) if origin else error
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegisterDataset:
     """See the module."""
@@ -100,12 +127,11 @@ class RegisterDataset:
         try:
             dataset = self._registered(source, create)
         except NotFound:
-            schema = self._schema(source, create)
-            if isinstance(schema, WithoutRows):
-                return schema
-            new = create.named(source.definition.dataset, schema)
+            definition = self._definition(source, create)
+            if isinstance(definition, WithoutRows):
+                return definition
             try:
-                dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
+                dataset = self.catalog.create(source.tenant_id, new_id(), definition)
             except DatasetExists:
                 dataset = self._registered(source, create)
         self.rounds.registered(source, dataset.id)
@@ -118,27 +144,31 @@ class RegisterDataset:
         check_watermark(create, dataset)
         return dataset
 
-    def _schema(self, source: DataSource, create: CreateTable) -> CreateSchema | WithoutRows:
-        transform = source.definition.transform
+    def _definition(self, source: DataSource, create: CreateTable) -> DatasetDefinition | WithoutRows:
+        name, transform = source.definition.dataset, source.definition.transform
         if transform is not None:
-            return schema_of(bind_transform(transform).types)
+            return define_dataset(create.named(name, schema_of(bind_transform(transform).types)))
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
         if isinstance(kind, KnowsColumns):
-            return kind.columns(place)
-        shapes = self._sample(source, kind, place)
-        if isinstance(shapes, WithoutRows):
-            return shapes
+            return define_dataset(create.named(name, kind.columns(place)))
+        sample = self._sample(source, kind, place)
+        if isinstance(sample, WithoutRows):
+            return sample
         required = {*create.record_key, *create.partition_by, *create.moments}
-        types = inferred_types(shapes, moments=create.moments, required=required)
-        if not types:
-            raise SourceFailed(
-                "what is read first has no value, from which a column is inferred; register the dataset first"
-            )
-        return schema_of(types)
+        types: dict[str, str] = {}
+        try:
+            types = inferred_types(sample.shapes, moments=create.moments, required=required)
+            if types:
+                return define_dataset(create.named(name, schema_of(types)))
+        except (SchemaMismatch, InvalidDataset) as error:
+            raise sample.located(error, list(types)) from None
+        raise SourceFailed(
+            "what is read first has no value, from which a column is inferred; register the dataset first"
+        )
 
-    def _sample(self, source: DataSource, kind: SourceKind, place: Place) -> dict[str, Shape] | WithoutRows:
-        """The shapes of the columns in the first bodies that can be read.
+    def _sample(self, source: DataSource, kind: SourceKind, place: Place) -> _Sample | WithoutRows:
+        """The columns in the first bodies that can be read.
 
         Raises MalformedBody, SchemaMismatch, RowTooLarge, SourceFailed if none can, or if their rows have no columns.
         """
@@ -156,17 +186,18 @@ class RegisterDataset:
             fetched_parts = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", is_live)
             outliers = source.definition.on_error is OnError.QUARANTINE
             changes = plan.operation is Operation.CHANGELOG
-            shapes = self._shapes(fetched_parts, changes=changes, outliers=outliers)
-            return shapes or _read_without_rows(plan, fetched_parts)
+            sample = self._sampled(fetched_parts, changes=changes, outliers=outliers)
+            return sample if sample.shapes else _read_without_rows(plan, fetched_parts)
         finally:
             paths = [body.raw.path for part in fetched_parts for body in part.bodies]
             self.storage.delete(
                 [*paths, *(file.path for part in fetched_parts for file in part.quarantine_files)]
             )
 
-    def _shapes(self, fetched_parts: Sequence[Fetched], *, changes: bool, outliers: bool) -> dict[str, Shape]:
-        """The shapes of the columns; empty without rows. Raises the first fault if there is nothing else."""
+    def _sampled(self, fetched_parts: Sequence[Fetched], *, changes: bool, outliers: bool) -> _Sample:
+        """The columns; empty without rows. Raises the first fault if there is nothing else."""
         shapes: dict[str, Shape] = {}
+        origins: dict[str, str] = {}
         faults: list[HeadwaterError] = []
         for part in fetched_parts:
             shapes = common_members(shapes, part.columns)
@@ -186,9 +217,10 @@ class RegisterDataset:
                         )
                     )
                 shapes = common_members(shapes, columns or {})
+                origins = dict.fromkeys(columns or (), body.raw.origin) | origins
         if not shapes and faults:
             raise faults[0]
-        return shapes
+        return _Sample(shapes=shapes, origins=origins)
 
     def _columns(self, raw: RawInput, *, changes: bool, outliers: bool) -> dict[str, Shape] | None:
         """The shapes of the columns of a body; empty without rows, None for rows without a value.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from app.kernel.codecs.faults import below as pointer_below
 from app.kernel.codecs.faults import shown
 from app.kernel.format.schema.types import DEPTH_MAX, NOT_FINITE, TypeSyntaxError, parse_type
 from app.kernel.format.schema.widening import why_not_wider
@@ -16,6 +17,10 @@ Convert = Callable[[Any], Any]
 
 class BadMessage(ValueError):
     """A message that cannot be decoded. The text has the reason."""
+
+
+class BadField(BadMessage):
+    """A field of a record that cannot be a JSON value. The text has its JSON pointer in the record."""
 
 
 class UnsupportedSchema(ValueError):
@@ -111,14 +116,20 @@ def each_value(convert: Convert | None) -> Convert | None:
 
 
 def record(members: dict[str, MessageColumn]) -> Convert | None:
-    """The converter for the members of a record, which it changes in place."""
+    """The converter for the members of a record, which it changes in place. It raises BadField."""
     converters = [(name, column.convert) for name, column in members.items() if column.convert is not None]
     if not converters:
         return None
 
     def convert(values: dict[str, Any]) -> dict[str, Any]:
-        for name, converter in converters:
-            values[name] = converter(values[name])
+        name = ""
+        try:
+            for name, converter in converters:
+                values[name] = converter(values[name])
+        except BadField as error:
+            raise BadField(f"{pointer_below('', name)}{error}") from None
+        except BadMessage as error:
+            raise BadField(f"{pointer_below('', name)}: {error}") from None
         return values
 
     return convert

@@ -74,7 +74,9 @@ def test_bad_records_and_damaged_files_of_avro_are_left_out_if_the_source_quaran
     path = incoming.register(**members)
     source = incoming.run(path)
     assert source["state"] == "failed"
-    assert "record 1 of file 1.avro: nan, which is not a finite number" in source["last_error"]["detail"]
+    assert (
+        "record 1 of file 1.avro: /ratio: nan, which is not a finite number" in source["last_error"]["detail"]
+    )
     incoming.client.delete(path)
     source = incoming.run(incoming.register(**members, on_error="quarantine"))
     assert (source["state"], source["lag"]) == ("finished", {"items": 0, "bytes": 0, "seconds": 0.0})
@@ -275,6 +277,37 @@ def _events(*rows: tuple[int, int]) -> bytes:
     sink = BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "pointer"),
+    [
+        ({"id": 2, "x": []}, "schema-mismatch", "/schema/x: "),
+        ({"id": 2, "": 1}, "invalid-dataset", "/schema/fields/1/name: "),
+    ],
+)
+def test_fault_of_an_inferred_column_names_the_file_that_has_it(
+    incoming: Incoming, row: dict[str, Any], code: str, pointer: str
+) -> None:
+    incoming.put("1.ndjson", {"id": 1})
+    incoming.put("2.ndjson", row)
+    incoming.put("3.ndjson", {"id": 3, **row})
+    source = incoming.run(incoming.register(dataset="fresh", create={"record_key": ["id"]}))
+    assert source["state"] == "failed"
+    error = source["last_error"]
+    assert error["type"] == f"/problems/{code}"
+    assert error["detail"].startswith("file 2.ndjson: ")
+    assert pointer in error["detail"]
+
+
+def test_first_cells_of_csv_determine_the_types_if_the_source_quarantines(incoming: Incoming) -> None:
+    incoming.put_bytes("1.csv", b"id\n" + b"".join(b"%d\n" % number for number in range(1_100)) + b"n/a\n")
+    members = {"dataset": "fresh", "create": {}, "config": {"format": "csv"}}
+    source = incoming.run(incoming.register(**members, on_error="quarantine"))
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    assert source["last_round"]["rows"]["quarantined"] == 1
+    fields = incoming.client.get("/datasets/fresh").json()["schema"]["fields"]
+    assert [field["type"] for field in fields] == ["int64"]
 
 
 def test_source_declares_the_watermark_of_the_dataset_that_it_registers(incoming: Incoming) -> None:
