@@ -147,6 +147,12 @@ def null_field(name: str, type_name: str) -> str:
     return f"expected {type_name}, got null: {shown(name)} is not nullable"
 
 
+GZIP_MAGIC: Final = b"\x1f\x8b"
+GZIP_WITHOUT_ENCODING: Final = (
+    "the body is compressed with gzip; send the header Content-Encoding: gzip with it"
+)
+
+
 def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> MalformedBody:
     """The error for a row that starts at `origin` and whose `text` is malformed at its byte number `byte`."""
     line, byte = origin.line + text.count(b"\n", 0, byte), origin.byte + byte

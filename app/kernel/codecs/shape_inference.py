@@ -6,7 +6,7 @@ What is inferred from a text decodes without loss, wherever the text is cut into
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from io import BytesIO
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from app.kernel.codecs.arrow.flat_form import flat_form
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
 from app.kernel.codecs.csv.csv_rows import parse_header
-from app.kernel.codecs.faults import reader_faults
+from app.kernel.codecs.faults import Faults, mismatch, reader_faults, shown
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.splits import Split
@@ -30,12 +30,13 @@ from app.kernel.format.errors import FieldError, MalformedBody, SchemaMismatch
 from app.kernel.format.rows.change_schema import ChangeSchema, change_schema
 from app.kernel.format.rows.formats import Format, Source
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
-from app.kernel.format.schema.schema import FIELDS_MAX, Field, Schema
+from app.kernel.format.schema.schema import FIELDS_MAX, Field, Schema, name_fault
 from app.kernel.format.schema.shapes import (
     NULLS,
     TEXTS,
     Cells,
     Integers,
+    Nulls,
     Numbers,
     Objects,
     Shape,
@@ -226,7 +227,10 @@ def _of_csv(
     source: Source, limits: RowLimits = DEFAULT_LIMITS, *, outliers: bool = False
 ) -> dict[str, Shape]:
     source.seek(0)
-    names = list(dict.fromkeys(parse_header(source.read(READ_BYTES)).names))
+    header = parse_header(source.read(READ_BYTES))
+    if header.other_separator is not None:
+        mismatch("/rows", header.other_separator)
+    names = list(dict.fromkeys(header.names))
     if len(names) > FIELDS_MAX:
         raise TooManyColumns(f"the header line names more than {FIELDS_MAX} fields")
     fields = tuple(Field(id=number, name=name, type="string") for number, name in enumerate(names, 1))
@@ -236,7 +240,31 @@ def _of_csv(
     for table in iter_tables(Format.CSV, source, schema, bad_records=bad_records, limits=limits):
         for name, column in columns.items():
             column.add(table.column(name).drop_null())
-    return {name: column.shape for name, column in columns.items()}
+    shapes = {name: column.shape for name, column in columns.items()}
+    _check_names(header.names, shapes)
+    return shapes
+
+
+def _check_names(names: Sequence[str], shapes: Mapping[str, Shape]) -> None:
+    """Raises SchemaMismatch for columns with values whose names no fields have."""
+    faults = Faults()
+    numbers: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if isinstance(shapes[name], Nulls):
+            continue
+        place = f"column {number} of the header line"
+        if reason := name_fault(name):
+            faults.add("/rows", f"{place} {reason}")
+        earlier = numbers.setdefault(name.casefold(), number)
+        if names[earlier - 1] != name:
+            faults.add(
+                "/rows",
+                f"{place}: {shown(name)} differs only by case from {shown(names[earlier - 1])}, the name of column "
+                f"{earlier}",
+            )
+        if faults.full:
+            break
+    faults.raise_if_any()
 
 
 def _drop(_: Sequence[BadRecord]) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from app.kernel.codecs.faults import Faults, below, shown, unknown_field
+from app.kernel.format.errors import FieldError
 from app.kernel.format.schema.types import (
     INTEGER_TEXT,
     DataType,
@@ -160,24 +161,78 @@ def _read_struct(
     if not isinstance(value, Members):
         return faults.add(pointer, f"expected {struct_type}, got {describe(value)}")
     values: dict[str, Any] = dict.fromkeys(types)
-    for name, member in distinct_members(value, pointer, faults).items():
+    distinct = distinct_members(value, pointer, faults)
+    invalid = invalid_members(distinct, types, pointer)
+    for name, member in distinct.items():
         if faults.full:
             break
         if name in types:
             values[name] = read_value(member, types[name], below(pointer, name), faults)
         else:
-            refuse_unknown(name, member, types, below(pointer, name), faults)
+            refuse_unknown(name, member, types, below(pointer, name), invalid, faults)
     return values
 
 
-def refuse_unknown(name: str, value: Any, types: Iterable[str], pointer: str, faults: Faults) -> None:
-    """Adds the fault of a member that no type has, unless it is null: then it is ignored."""
+def refuse_unknown(
+    name: str,
+    value: Any,
+    types: Iterable[str],
+    pointer: str,
+    invalid: Mapping[str, FieldError],
+    faults: Faults,
+) -> None:
+    """Adds the fault of a member that no type has, unless it is null: then it is ignored.
+
+    `invalid`: the result of `invalid_members` for the object. If it has some, other unknown members are no faults.
+    """
     if value is None:
         faults.ignore(pointer)
-    elif isinstance(value, NonFinite):
-        faults.add(pointer, f"expected a JSON value, got {describe(value)}")
-    else:
+    elif name in invalid:
+        faults.add(invalid[name].pointer, invalid[name].detail)
+    elif not invalid:
         faults.add(pointer, unknown_field(name, types))
+
+
+def invalid_members(members: Mapping[str, Any], types: Container[str], pointer: str) -> dict[str, FieldError]:
+    """The unknown members of an object that are no JSON, by name. `pointer`: that of the object."""
+    return {
+        name: fault
+        for name, value in members.items()
+        if name not in types and (fault := invalid_value(Members([(name, value)]), pointer)) is not None
+    }
+
+
+def invalid_value(value: Any, pointer: str) -> FieldError | None:
+    """The first NaN, Infinity or lone surrogate in the result of `parse_json`, but for a single NaN or Infinity."""
+    pending: list[tuple[str, Any]] = [(pointer, value)]
+    while pending:
+        pointer, value = pending.pop()
+        match value:
+            case NonFinite() if pointer:
+                return FieldError(
+                    pointer=pointer, detail=f"{value} is no JSON number; send null or leave it out"
+                )
+            case Members():
+                for name, _ in value:
+                    if (escape := _lone_surrogate(name)) is not None:
+                        return FieldError(pointer=pointer, detail=f"a member's name has {escape}")
+                pending += [(below(pointer, name), each) for name, each in reversed(value)]
+            case list():
+                pending += [(below(pointer, number), each) for number, each in reversed([*enumerate(value)])]
+            case str() if (escape := _lone_surrogate(value)) is not None:
+                return FieldError(pointer=pointer, detail=f"the text has {escape}")
+    return None
+
+
+def _lone_surrogate(text: str) -> str | None:
+    """What is wrong with the first half of a surrogate pair in a text; None if there is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return (
+            f"the escape \\u{ord(text[error.start]):04x}, which is half of a surrogate pair and no character"
+        )
+    return None
 
 
 def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:

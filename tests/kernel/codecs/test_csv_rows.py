@@ -276,3 +276,8 @@ def test_vectorised_conversion_accepts_only_what_the_exact_one_accepts(text, dat
     except RejectedValue as refused:
         raise AssertionError(f"{text!r} as {data_type} became {fast[0]}") from refused
     assert fast.equals(exact)
+
+
+def test_error_of_a_row_names_another_separator_of_the_header() -> None:
+    with pytest.raises(SchemaMismatch, match="got 2; the header line has a semicolon"):
+        decode_csv(b"id;price\n1;2,5\n", schema_of({"id;price": "string"}))

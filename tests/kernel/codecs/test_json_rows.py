@@ -375,3 +375,19 @@ def test_names_outside_the_fast_decoder_are_read():
     rows = [{'q"': 1, "b\\s": {'x"': "y"}}, {'q"': 2, "b\\s": None}]
     table = pa.Table.from_pylist(rows, schema=schema.to_arrow())
     assert decode_ndjson(encode_rows_ndjson(table), schema) == table
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [(b'"\\ud800"', "no character"), (b'{"y": NaN}', "NaN is no JSON number")]
+)
+def test_unknown_member_that_is_no_json_is_refused_for_that(value: bytes, reason: str) -> None:
+    with pytest.raises(SchemaMismatch, match=reason) as caught:
+        decode_ndjson(b'{"id": 1}\n{"id": 2, "v": 1, "w": %b}\n' % value, schema_of({"id": "int64"}))
+    assert len(caught.value.facts["errors"]) == 1
+
+
+def test_array_in_lines_is_named() -> None:
+    with pytest.raises(
+        MalformedBody, match="NDJSON is one object per line, so send an array as application/json"
+    ):
+        decode_ndjson(b'[\n {"id": 1},\n {"id": 2}\n]\n', schema_of({"id": "int64"}))

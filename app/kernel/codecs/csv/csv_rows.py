@@ -39,7 +39,17 @@ from app.kernel.codecs.csv.csv_records import (
     record_spans,
     sound_runs,
 )
-from app.kernel.codecs.faults import Faults, Origin, below, malformed, missing_field, shown, unknown_field
+from app.kernel.codecs.faults import (
+    GZIP_MAGIC,
+    GZIP_WITHOUT_ENCODING,
+    Faults,
+    Origin,
+    below,
+    malformed,
+    missing_field,
+    shown,
+    unknown_field,
+)
 from app.kernel.codecs.json.json_rows import collect
 from app.kernel.codecs.json.row_reader import add_null_member
 from app.kernel.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
@@ -50,6 +60,7 @@ from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.types import DataType, FlatType
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_OTHER_SEPARATORS: Final = {b";": "a semicolon", b"\t": "a tab"}
 HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
@@ -62,6 +73,14 @@ class Header:
     names: tuple[str, ...]
     line: bytes
     size_bytes: int
+
+    @property
+    def other_separator(self) -> str | None:
+        """The advice for a header line that seems to have another separator than the comma; None for others."""
+        if len(self.names) > 1 or self.line.startswith(b'"'):
+            return None
+        found = next((words for mark, words in _OTHER_SEPARATORS.items() if mark in self.line), None)
+        return None if found is None else f"the header line has {found}, but the separator of CSV is a comma"
 
 
 def decode_csv(
@@ -106,6 +125,8 @@ def parse_header(data: bytes) -> Header:
     """The header line at the start of `data`, unchecked. Raises MalformedBody."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise MalformedBody("the body starts with a UTF-16 byte order mark; send UTF-8", line=1, byte=0)
+    if data.startswith(GZIP_MAGIC):
+        raise MalformedBody(GZIP_WITHOUT_ENCODING, line=1, byte=0)
     size_bytes = record_end(data[:HEADER_BYTES_MAX])
     if size_bytes is None:
         if len(data) > HEADER_BYTES_MAX:
@@ -351,9 +372,9 @@ def _read_cells(
 
     def leave_out(row: pacsv.InvalidRow) -> str:
         faults = Faults()
-        faults.add(
-            "", f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
-        )
+        counts = f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
+        separator = header.other_separator
+        faults.add("", counts if separator is None else f"{counts}; {separator}")
         bad[row.number - 1] = faults
         return "error" if len(bad) >= faults_max else "skip"
 

@@ -12,7 +12,14 @@ import msgspec
 import pyarrow as pa
 
 from app.kernel.codecs.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
-from app.kernel.codecs.faults import Faults, Origin, malformed_row, mismatch
+from app.kernel.codecs.faults import (
+    GZIP_MAGIC,
+    GZIP_WITHOUT_ENCODING,
+    Faults,
+    Origin,
+    malformed_row,
+    mismatch,
+)
 from app.kernel.codecs.json.changelog_rows import RecordReader, reader_of
 from app.kernel.codecs.record_errors import BadRecords, RecordErrors, checked_rows, record_errors_for
 from app.kernel.codecs.value_parser import describe, parse_json, parse_json_array
@@ -244,10 +251,14 @@ def _read_texts(
 def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionError) -> tuple[str, int]:
     """The reason why a text is not JSON, and the position of the faulty byte."""
     match fault:
+        case UnicodeDecodeError(object=text) if text.startswith(GZIP_MAGIC):
+            return GZIP_WITHOUT_ENCODING, 0
         case UnicodeDecodeError():
             return f"invalid UTF-8: {fault.reason}", fault.start
         case json.JSONDecodeError():
-            return f"not JSON: {_lower(fault.msg)}", len(fault.doc[: fault.pos].encode("utf-8"))
+            array = fault.doc.lstrip().startswith("[")
+            hint = "; NDJSON is one object per line, so send an array as application/json" if array else ""
+            return f"not JSON: {_lower(fault.msg)}{hint}", len(fault.doc[: fault.pos].encode("utf-8"))
         case _:
             return "the JSON is nested too deeply", 0
 

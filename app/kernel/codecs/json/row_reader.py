@@ -24,7 +24,14 @@ from app.kernel.codecs.compiled import (
 )
 from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
-from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value, refuse_unknown
+from app.kernel.codecs.value_parser import (
+    Members,
+    describe,
+    distinct_members,
+    invalid_members,
+    read_value,
+    refuse_unknown,
+)
 from app.kernel.format.rows.change_schema import MarkedSchema
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Schema
 from app.kernel.format.schema.types import DataType, List, Struct
@@ -201,6 +208,7 @@ def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dic
         faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
         return {}
     members = distinct_members(value, "", faults)
+    invalid = invalid_members(members, compiled_schema.types.keys() | META_INPUT_NAMES, "")
     row: dict[str, Any] = {}
     for name, member in members.items():
         if faults.full:
@@ -209,7 +217,7 @@ def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dic
         if name in META_INPUT_NAMES:
             continue
         if name not in compiled_schema.types:
-            refuse_unknown(name, member, compiled_schema.types, place, faults)
+            refuse_unknown(name, member, compiled_schema.types, place, invalid, faults)
         elif member is None and name in compiled_schema.required_names:
             faults.add(place, null_field(name, str(compiled_schema.types[name])))
         else:

@@ -27,7 +27,7 @@ from app.kernel.format.definition.partition_rules import PARTITION_RULES
 from app.kernel.format.definition.settings import Fault, declared_settings, setting_faults
 from app.kernel.format.partition.fields import PartitionSyntaxError, source_type
 from app.kernel.format.partition.members import member_path
-from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
+from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX, name_fault
 from app.kernel.format.schema.types import DataType, TypeSyntaxError, has_order, may_be_key, parse_type
 
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
@@ -53,13 +53,14 @@ def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
     numbers: dict[str, int] = {}
     for number, field in enumerate(fields):
         pointer = f"/schema/fields/{number}"
-        if not 1 <= len(field.name) <= FIELD_NAME_CHARACTERS_MAX or not field.name.isprintable():
-            yield f"{pointer}/name", f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+        if reason := name_fault(field.name):
+            yield f"{pointer}/name", f"field {number} {reason}"
         if field.name.startswith(RESERVED_PREFIX):
-            yield f"{pointer}/name", f"names starting with {RESERVED_PREFIX!r} are reserved"
+            yield f"{pointer}/name", f"{field.name!r}: names starting with {RESERVED_PREFIX!r} are reserved"
         earlier = numbers.setdefault(field.name.casefold(), number)
         if earlier != number:
-            yield f"{pointer}/name", f"field {earlier} has this name already (names differ by more than case)"
+            reason = f"field {earlier} has this name already (names differ by more than case)"
+            yield f"{pointer}/name", f"{field.name!r}: {reason}"
         try:
             parse_type(field.type)
         except TypeSyntaxError as error:

@@ -27,11 +27,11 @@ from app.kernel.format.partition.fields import partition_sources
 from app.kernel.format.partition.members import key_fields, member_root
 from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import (
-    FIELD_NAME_CHARACTERS_MAX,
     FIELDS_MAX,
     RESERVED_PREFIX,
     Field,
     Schema,
+    name_fault,
 )
 from app.kernel.format.schema.types import DataType, TypeSyntaxError, parse_type
 from app.kernel.format.schema.widening import why_not_wider
@@ -244,8 +244,8 @@ def _parsed(member: str, text: str) -> DataType:
 
 
 def _check_name(schema: Schema, member: str, name: str) -> None:
-    if not 1 <= len(name) <= FIELD_NAME_CHARACTERS_MAX or not name.isprintable():
-        raise _Refused(member, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters")
+    if reason := name_fault(name):
+        raise _Refused(member, f"the field {reason}")
     if name.startswith(RESERVED_PREFIX):
         raise _Refused(member, f"names starting with {RESERVED_PREFIX!r} are reserved")
     for field in schema.fields:

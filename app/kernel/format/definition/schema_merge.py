@@ -114,7 +114,10 @@ def inferred_types(
     types: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, shape in shapes.items():
-        if isinstance(shape, Nulls) and name not in required:
+        if isinstance(shape, Nulls):
+            if name in required:
+                detail = "has nulls only, but keys, partitions and times need values: send some, or state the columns"
+                faults.append(FieldError(pointer=_pointer(name), detail=detail))
             continue
         try:
             types[name] = str(_new_type(shape, explicit_cast or name in moments))

@@ -13,6 +13,7 @@ from app.kernel.format.schema.types import DataType, parse_type, to_arrow
 
 FIELDS_MAX: Final = 2_000
 FIELD_NAME_CHARACTERS_MAX: Final = 255
+_SHOWN_CHARACTERS_MAX: Final = 60
 RESERVED_PREFIX: Final = "_hw_"
 FIELD_ID_METADATA: Final = b"PARQUET:field_id"
 
@@ -96,3 +97,17 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             for field in self.fields
         )
         return msgspec.structs.replace(self, fields=fields)
+
+
+def name_fault(name: str) -> str | None:
+    """What is wrong with the name of a field, to follow the words for the field; None for nothing.
+
+    Names that are reserved, or that another field has, are checked elsewhere.
+    """
+    if not name:
+        return f"has no name; expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+    if len(name) <= FIELD_NAME_CHARACTERS_MAX and name.isprintable():
+        return None
+    start = ascii(name[:_SHOWN_CHARACTERS_MAX])
+    expected = f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+    return f"has the name {start} of {len(name)} characters; {expected}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from io import BytesIO
 
@@ -296,7 +297,19 @@ CSV, LINES = "text/csv", "application/x-ndjson"
             "the body is a JSON array, and NDJSON is one object per line",
         ),
         (b'{\n  "id": 1\n}\n', LINES, "malformed-body", "the first line is not a whole object"),
-        (b'{"n": NaN}\n', LINES, "schema-mismatch", "NaN, which is no JSON number"),
+        (b'{"n": NaN}\n', LINES, "schema-mismatch", "/rows/0/n: NaN is no JSON number; send null or"),
+        (b'{"id": 1, "x": NaN}\n', LINES, "schema-mismatch", "/rows/0/x: NaN is no JSON number"),
+        (b'{"id": 1, "x": ["\\ud800"]}\n', LINES, "schema-mismatch", "/rows/0/x/0: the text has the escape"),
+        (b'{"id": 1, "": 2}\n', LINES, "invalid-dataset", "field 1 has no name"),
+        (b",id,name\n0,1,a\n", CSV, "schema-mismatch", "/rows: column 1 of the header line has no name"),
+        (b"id,na\tme\n1,a\n", CSV, "schema-mismatch", "column 2 of the header line has the name 'na\\tme'"),
+        (b"id,%b\n1,a\n" % (b"n" * 300), CSV, "schema-mismatch", "of 300 characters"),
+        (b"id,name,ID\n1,a,2\n", CSV, "schema-mismatch", '"ID" differs only by case from "id"'),
+        (b"id;name\n1;a\n", CSV, "schema-mismatch", "has a semicolon, but the separator of CSV is a comma"),
+        (b"id\tname\n1\ta\n", CSV, "schema-mismatch", "has a tab, but the separator of CSV is a comma"),
+        (b"sep=;\nid;name\n1;a\n", CSV, "schema-mismatch", "has a semicolon, but"),
+        (gzip.compress(b'{"id": 1}\n'), LINES, "malformed-body", "send the header Content-Encoding: gzip"),
+        (gzip.compress(b"id\n1\n"), CSV, "malformed-body", "send the header Content-Encoding: gzip"),
         (b'{"id" 1}\n', LINES, "malformed-body", "not JSON"),
     ],
 )
@@ -306,7 +319,7 @@ def test_text_that_cannot_be_read_is_refused_for_its_first_fault(
 ):
     answer = send_raw(content, media_type, create="true", on_error=on_error)
     document = problem(answer, answer.status_code, code)
-    assert reason in document["detail"]
+    assert reason in f"{document['detail']} {document.get('errors')}"
     problem(client.get("/datasets/made"), 404, "not-found")
 
 
