@@ -14,6 +14,11 @@ import pyarrow as pa
 import pytest
 
 from app.kernel.codecs import Format, Split, iter_tables
+from app.kernel.codecs.compiled import compile_schema
+from app.kernel.codecs.faults import Faults
+from app.kernel.codecs.json.row_reader import RowReader
+from app.kernel.codecs.record_errors import BadRecord, BadRecords
+from app.kernel.codecs.value_parser import parse_json, read_value
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import SchemaMismatch
@@ -23,6 +28,7 @@ from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.kept_fields import KEPT_COLUMN
 from tests.kernel.codecs.changes import ndjson, op_rows, stepwise
 from tests.kernel.codecs.samples import schema_of
+from tests.kernel.codecs.test_feed_as_input import as_format
 
 P: Final = "__debezium_unavailable_value"
 BASE64: Final = base64.b64encode(P.encode()).decode()
@@ -151,6 +157,79 @@ def test_null_before_an_update_is_no_value(name: str) -> None:
     assert found.column(KEPT_COLUMN).to_pylist() == [str(schema.field(name).id)]
 
 
+FLAT_FORMS: Final = ("csv", "arrow", "parquet")
+
+
+def flat(format_: str, records: list[dict[str, Any]], schema: Any, **columns: Any) -> tuple[Format, bytes]:
+    """Envelopes of full rows as columns."""
+    fields = [field for field in schema.to_arrow() if field.name != OP_COLUMN]
+    rows = {}
+    for name in ("before", "after"):
+        structs = [record.get(name) for record in records]
+        if format_ == "csv":
+            rows[name] = pa.array(
+                [None if each is None else json.dumps(each) for each in structs], pa.string()
+            )
+            continue
+        present = [each or {} for each in structs]
+        values = pa.Table.from_arrays(
+            [RowReader(schema.rows()).table(decoded(present, schema)).column(field.name) for field in fields],
+            schema=pa.schema([field.with_nullable(True) for field in fields]),
+        )
+        rows[name] = pa.StructArray.from_arrays(
+            [column.combine_chunks() for column in values.columns],
+            fields=list(values.schema),
+            mask=pa.array([each is None for each in structs]),
+        )
+    return as_format(format_, pa.table({"op": [record["op"] for record in records], **rows, **columns}))
+
+
+def decoded(rows: list[dict[str, Any]], schema: Any) -> list[dict[str, Any]]:
+    """The Python values of rows of JSON."""
+    types = compile_schema(schema.rows()).types
+    return [
+        {
+            name: read_value(parse_json(json.dumps(value)), types[name], "", Faults())
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+def outcome(format_: Format, data: bytes, schema: Any) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """The changes, and the faults of bad records."""
+    records: list[BadRecord] = []
+    bad_records = BadRecords(write=records.extend)
+    tables = list(iter_tables(format_, io.BytesIO(data), schema, bad_records=bad_records))
+    bad_records.close()
+    found = [row for each in tables for row in each.to_pylist()]
+    faults = [(error.pointer, error.detail) for record in records for error in record.errors]
+    return [{name: value for name, value in row.items() if value is not None} for row in found], faults
+
+
+@pytest.mark.parametrize("keeping", [True, False])
+@pytest.mark.parametrize("format_", FLAT_FORMS)
+@pytest.mark.parametrize("name", FIELDS)
+def test_columns_are_read_as_json_is(name: str, format_: str, keeping: bool) -> None:
+    _, placeholder, old = COLUMNS[name]
+    schema = changes_of() if keeping else SCHEMA
+    own = {"id": 1, "part": "a", "at": 1} if keeping else {"id": 1}
+    moved = {**own, "id": 2}
+    rows = [{**own, name: value} for value in (placeholder, old, None)]
+    records = [
+        {"op": "u", "before": before, "after": {**after, name: value}}
+        for before in (None, *rows)
+        for after in (own, moved)
+        for value in (placeholder, old)
+    ]
+    records += [{"op": op, "before": None, "after": row} for op in "cr" for row in rows]
+    records += [{"op": "d", "before": row, "after": None} for row in rows]
+    records.append({"op": "m", "before": None, "after": None})
+    expected = outcome(Format.NDJSON, ndjson(*records), schema)
+    assert outcome(*flat(format_, records, schema), schema) == expected
+    assert P not in str(expected)
+
+
 STRUCTS: Final = {
     "struct": ({"a": 1, "b": P}, "/struct/b"),
     "deep": ({"c": {"d": [P]}}, "/deep/c/d"),
@@ -186,6 +265,31 @@ def test_part_of_a_struct_is_refused(name: str, op: str) -> None:
 def test_deleted_row_may_lack_a_part_of_a_struct(name: str) -> None:
     row = {"id": 1, name: STRUCTS[name][0]}
     assert read({"op": "d", "before": row, "after": None}, schema=STRUCT_SCHEMA) == [("-R", {"id": 1})]
+
+
+@pytest.mark.parametrize("format_", FLAT_FORMS)
+@pytest.mark.parametrize("name", STRUCTS)
+def test_part_of_a_struct_is_refused_in_columns(name: str, format_: str) -> None:
+    row = {"id": 1, name: STRUCTS[name][0]}
+    records: list[dict[str, Any]] = [
+        {"op": "c", "before": None, "after": {"id": 2}},
+        {"op": "u", "before": None, "after": row},
+        {"op": "d", "before": row, "after": None},
+    ]
+    expected = outcome(Format.NDJSON, ndjson(*records), STRUCT_SCHEMA)
+    assert outcome(*flat(format_, records, STRUCT_SCHEMA), STRUCT_SCHEMA) == expected
+    assert expected[1]
+
+
+@pytest.mark.parametrize("format_", FLAT_FORMS)
+def test_truncation_is_refused_in_columns(format_: str) -> None:
+    records: list[dict[str, Any]] = [
+        {"op": "t", "before": None, "after": None},
+        {"op": "c", "before": None, "after": {"id": 1}},
+    ]
+    expected = outcome(Format.NDJSON, ndjson(*records), SCHEMA)
+    assert outcome(*flat(format_, records, SCHEMA), SCHEMA) == expected
+    assert expected[1]
 
 
 def test_struct_as_a_whole_is_that_of_the_row_before_it() -> None:

@@ -82,7 +82,7 @@ def conform(
                 record_errors.raise_if_rejected()
         start += batch.num_rows
     record_errors.raise_if_rejected()
-    return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
+    return pa.concat_tables(tables, promote_options="default") if tables else schema.to_arrow().empty_table()
 
 
 def check_columns(
@@ -187,10 +187,12 @@ def conform_step(
         faults = _column_faults(array, compiled_schema, field, record_errors.faults_max + len(refusals))
         row_faults.extend(fault for fault in faults if fault[0] not in refusals)
     table = pa.Table.from_arrays(columns, schema=compiled_schema.arrow)
-    row_faults.extend(form.faults(table, record_errors.faults_max))
+    rows, unavailable = form.available(table)
+    row_faults.extend(unavailable)
+    row_faults.extend(form.faults(rows, record_errors.faults_max))
     large = _large_rows(table, record_errors.limits.row_bytes_max)
     if not row_faults and not large:
-        return form.rows(table)
+        return form.rows(rows)
     bad = {number: faults for number, faults in _faults_of_rows(row_faults).items() if number not in large}
     payloads = _Payloads(
         rows=table.select([name for name in table.column_names if name in present]),
@@ -205,7 +207,7 @@ def conform_step(
             record_errors.add_too_large(row + number, partial(_excerpt, batch.slice(number, 1), schema))
     good = np.ones(table.num_rows, dtype=np.bool_)
     good[[*bad, *large]] = False
-    return form.rows(table.filter(pa.array(good)))
+    return form.rows(rows.filter(pa.array(good)))
 
 
 def _large_rows(rows: pa.Table, row_bytes_max: int) -> frozenset[int]:

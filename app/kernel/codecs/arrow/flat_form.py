@@ -6,7 +6,7 @@ forms of the feed:
     two_event, retract, upsert   a column `op`: the symbols +A, -R, -C, +C or the codes 0–3
     single_event                 the same, U as +C, and a struct `before` with the row that an update replaces
     delta                        `_change_type` in place of `op`
-    debezium                     `op` c, r, u or d, and structs `before` and `after` in place of the fields
+    debezium                     `op` c, r, u or d, and structs `before` and `after` in place of the fields; m for none
 
 The other columns of these forms are system columns, which have no effect. A system column has the name of the
 dataset's vocabulary or its standard name; a column of the dataset with that name stays one, and the system column is
@@ -25,14 +25,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.kernel.codecs.arrow.unavailable_columns import available
 from app.kernel.codecs.compiled import CompiledSchema, compile_schema
 from app.kernel.codecs.faults import Faults, below, null_field, null_member
-from app.kernel.codecs.json.changelog_rows import PUT_THERE
+from app.kernel.codecs.json.changelog_rows import PUT_THERE, TRUNCATED
 from app.kernel.codecs.json.row_reader import deletes
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.format.rows.change_schema import ChangeSchema, MarkedSchema
 from app.kernel.format.rows.changelog import DELTA_TYPES, OP_COLUMN, SYMBOLS, UPDATE_SYMBOL, Op
+from app.kernel.format.rows.kept_fields import KEPT_COLUMN, KEPT_FIELD
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Field, KeyStruct, Schema
 from app.kernel.format.schema.types import DataType, Struct
 
@@ -40,7 +42,9 @@ _DELTA_OP_NAMES: Final = ("_hw__change_type", "_change_type")
 _SYSTEM_NAMES: Final = tuple(name for name in Vocabulary.__struct_fields__ if name != "op")
 _DELTA_NAMES: Final = ("_commit_version", "_commit_timestamp")
 _ENVELOPE_ROWS: Final = ("before", "after")
-_ENVELOPE_FACTS: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
+_ENVELOPE_FACTS: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns", "message")
+# The code of an event without changes.
+_NO_CHANGE: Final = len(SYMBOLS)
 
 _Mask = npt.NDArray[np.bool_]
 _Codes = npt.NDArray[np.int64]
@@ -65,7 +69,9 @@ _FEED_OPS: Final = _ops(
 )
 _DELTA_OPS: Final = _ops(DELTA_TYPES, range(len(DELTA_TYPES)), f"expected {', '.join(DELTA_TYPES)}")
 _ENVELOPE_OPS: Final = _ops(
-    "crud", [Op.APPEND, Op.APPEND, Op.CORRECT_TO, Op.RETRACT], "expected Debezium's c, r, u or d"
+    "crudm",
+    [Op.APPEND, Op.APPEND, Op.CORRECT_TO, Op.RETRACT, _NO_CHANGE],
+    "expected Debezium's c, r, u or d",
 )
 
 
@@ -116,6 +122,12 @@ class FlatForm:
         """The columns with structs that are rows."""
         return frozenset(field.name for field in self.columns.fields if isinstance(field, RowField))
 
+    def available(self, table: pa.Table) -> tuple[pa.Table, list[tuple[int, str, str]]]:
+        """The table for `faults` and `rows`, without values that Debezium has not read, and the faults of these."""
+        if self.changes is None or not self.in_envelope:
+            return table, []
+        return available(table, self.changes, self._codes(table) == Op.CORRECT_TO, _ENVELOPE_ROWS)
+
     def faults(self, table: pa.Table, faults_max: int) -> Iterator[tuple[int, str, str]]:
         """(row, pointer below it, reason) of the faults of rows whose values all fit their columns."""
         if self.marked is not None:
@@ -128,7 +140,8 @@ class FlatForm:
         op_name = below("", table.column_names[0])
         for row in np.flatnonzero((codes < 0) & present)[:faults_max]:
             got = table.column(0)[int(row)].as_py()
-            yield int(row), op_name, f"{self.ops.expected}, got {got!r}"
+            is_truncated = self.in_envelope and got == "t"
+            yield int(row), op_name, TRUNCATED if is_truncated else f"{self.ops.expected}, got {got!r}"
         if self.in_envelope:
             yield from _envelope_faults(table, codes, faults_max)
         for part in self._parts(table, codes):
@@ -150,6 +163,8 @@ class FlatForm:
         if self.changes is None:
             return table
         schema = self.changes.to_arrow()
+        if KEPT_COLUMN in table.column_names:
+            schema = schema.append(KEPT_FIELD)
         parts = self._parts(table, self._codes(table))
         tables = [
             pa.Table.from_arrays([pa.array(part.codes.astype(np.uint8)), *part.rows.values()], schema=schema)
@@ -200,9 +215,14 @@ class FlatForm:
         if self.in_envelope:
             before, after = (table.column(name) for name in _ENVELOPE_ROWS)
             removed = np.where(codes == Op.RETRACT, codes, corrected)
+            old, new = _members(before), _members(after)
+            if KEPT_COLUMN in table.column_names:
+                old[KEPT_COLUMN] = pa.nulls(len(codes), KEPT_FIELD.type)
+                new[KEPT_COLUMN] = table.column(KEPT_COLUMN)
+            changes = codes != _NO_CHANGE
             return [
-                _Part(before.is_valid().to_numpy(), removed, _members(before), below("", _ENVELOPE_ROWS[0])),
-                _Part(after.is_valid().to_numpy(), codes, _members(after), below("", _ENVELOPE_ROWS[1])),
+                _Part(before.is_valid().to_numpy() & changes, removed, old, below("", _ENVELOPE_ROWS[0])),
+                _Part(after.is_valid().to_numpy() & changes, codes, new, below("", _ENVELOPE_ROWS[1])),
             ]
         fields = {name: table.column(name) for name in table.column_names[1:] if name != self.before}
         main = _Part(every, codes, fields, "")
@@ -225,7 +245,7 @@ def _envelope_faults(table: pa.Table, codes: _Codes, faults_max: int) -> Iterato
         ("before", before & adds, "null"),
         ("after", after & removes, "null"),
         ("before", ~before & removes, "a row"),
-        ("after", ~after & (codes >= 0) & ~removes, "a row"),
+        ("after", ~after & (codes >= 0) & ~removes & (codes != _NO_CHANGE), "a row"),
     ):
         for row in np.flatnonzero(wrong)[:faults_max]:
             op = table.column(0)[int(row)].as_py()

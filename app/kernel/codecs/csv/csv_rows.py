@@ -283,6 +283,9 @@ class Records:
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
         table = pa.Table.from_arrays(columns, schema=form.compiled_schema.arrow)
+        table, unavailable = form.available(table)
+        for row, pointer, reason in unavailable:
+            faults_by_row.setdefault(row, Faults()).add(pointer, reason)
         form.add_faults(table, faults_by_row, self.record_errors.faults_max)
         self._ignore_unknown(cells, form, faults_by_row)
         if faults_by_row:

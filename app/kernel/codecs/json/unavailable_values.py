@@ -20,13 +20,15 @@ from app.kernel.codecs.value_parser import JsonNumber, Members
 from app.kernel.format.schema.types import BINARY, DataType, FlatType, List, Map, Struct
 
 PLACEHOLDER: Final = "__debezium_unavailable_value"
-_BYTES: Final = PLACEHOLDER.encode()
-_BASE64: Final = base64.b64encode(_BYTES).decode()
-_UUID: Final = str(uuid.UUID(bytes=hashlib.md5(_BYTES, usedforsecurity=False).digest(), version=3))
-_JSON_MAP: Final = f'{{"{PLACEHOLDER}":"{PLACEHOLDER}"}}'
-_NUMBERS: Final = [str(byte) for byte in _BYTES]
+PLACEHOLDER_BYTES: Final = PLACEHOLDER.encode()
+_BASE64: Final = base64.b64encode(PLACEHOLDER_BYTES).decode()
+PLACEHOLDER_UUID: Final = str(
+    uuid.UUID(bytes=hashlib.md5(PLACEHOLDER_BYTES, usedforsecurity=False).digest(), version=3)
+)
+JSON_MAP: Final = f'{{"{PLACEHOLDER}":"{PLACEHOLDER}"}}'
+_NUMBERS: Final = [str(byte) for byte in PLACEHOLDER_BYTES]
 # The texts without what encoders of JSON escape, such as "=".
-_MARKS: Final = (_BYTES, _BASE64.rstrip("=").encode(), _UUID.encode())
+_MARKS: Final = (PLACEHOLDER_BYTES, _BASE64.rstrip("=").encode(), PLACEHOLDER_UUID.encode())
 _ESCAPE: Final = b"\\u00"
 # An escaped character of one of these texts.
 _ESCAPED: Final = re.compile(rb"\\u00(?:2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])")
@@ -56,14 +58,14 @@ def is_unavailable(value: Any, data_type: DataType) -> bool:
                 return False
             if value == _NUMBERS and all(isinstance(each, JsonNumber) for each in value):
                 return True
-            return len(value) == 1 and (value[0] == _UUID or is_unavailable(value[0], element))
+            return len(value) == 1 and (value[0] == PLACEHOLDER_UUID or is_unavailable(value[0], element))
         case Map():
             return isinstance(value, Members) and list(value) == [(PLACEHOLDER, PLACEHOLDER)]
         case Struct():
             return isinstance(value, str) and value == PLACEHOLDER
         case FlatType():
             return isinstance(value, str) and value in (
-                (_BASE64,) if data_type == BINARY else (PLACEHOLDER, _JSON_MAP)
+                (_BASE64,) if data_type == BINARY else (PLACEHOLDER, JSON_MAP)
             )
 
 
