@@ -194,11 +194,11 @@ def refuse_unknown(
 
 
 def invalid_members(members: Mapping[str, Any], types: Container[str], pointer: str) -> dict[str, FieldError]:
-    """The unknown members of an object that are no JSON, by name. `pointer`: that of the object."""
+    """The unknown members of an object whose values are no JSON, by name. `pointer`: that of the object."""
     return {
         name: fault
         for name, value in members.items()
-        if name not in types and (fault := invalid_value(Members([(name, value)]), pointer)) is not None
+        if name not in types and (fault := invalid_value(value, below(pointer, name))) is not None
     }
 
 
