@@ -351,13 +351,13 @@ def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> Ma
 def _check_header(names: Sequence[str], form: FlatForm, pointer: str) -> None:
     compiled_schema = form.compiled_schema
     faults = Faults()
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            faults.add(
-                pointer, f"column {number + 1} of the header line: {shown(name)} appears more than once"
-            )
+    earlier: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if name in earlier:
+            faults.add(pointer, f"column {number} of the header line: {shown(name)} appears more than once")
         if faults.full:
             break
+        earlier.add(name)
     for name, data_type in compiled_schema.types.items():
         if name in compiled_schema.required_names and name not in names:
             faults.add(pointer, f"the header line lacks a column: {missing_field(name, str(data_type))}")
