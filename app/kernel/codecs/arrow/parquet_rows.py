@@ -55,6 +55,7 @@ def iter_row_groups(
 
     Raises MalformedBody, RowTooLarge, BodyTooLarge.
     """
+    times = int96_columns(file)
     for number in row_groups:
         with reader_faults("the Parquet file cannot be read"):
             row = rows_before(file.metadata, number)
@@ -67,7 +68,6 @@ def iter_row_groups(
                 step = max(
                     1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
                 )
-            times = int96_columns(file)
             batches = _batches(reader, number, step)
             if times:
                 in_nanos = pq.ParquetFile(source, metadata=file.metadata, pre_buffer=False)
