@@ -16,6 +16,7 @@ from app.features.administration import api as administration
 from app.features.exports import api as exports
 from app.features.maintenance import api as maintenance
 from app.features.metastore import api as metastore
+from app.features.objects import api as objects
 from app.features.overview import api as overview
 from app.features.partitions import api as partitions
 from app.features.quarantine import api as quarantine
@@ -81,6 +82,7 @@ APIS: Final = (
     exports.API,
     maintenance.API,
     metastore.API,
+    objects.API,
     overview.API,
     partitions.API,
     quarantine.API,
@@ -106,7 +108,8 @@ STATUSES: Final = assembled((PROBLEMS, *(table for each in APIS for table in eac
 
 def dependencies(process: ApiProcess) -> Mapping[str, object]:
     """What handlers get from the process, by name. Raises ValueError for a name that two features state."""
-    return merged(*(each.dependencies(process) for each in APIS))
+    trees = merged(*(each.object_trees(process) for each in APIS))
+    return merged({"object_trees": trees}, *(each.dependencies(process) for each in APIS))
 
 
 def resources(platform: Platform) -> Mapping[str, Resource]:

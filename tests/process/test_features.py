@@ -63,7 +63,7 @@ def test_name_that_two_features_state_stops_the_start(monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match="names that two features state: views"):
         dependencies(SimpleNamespace())
     monkeypatch.setattr(app.process.api, "APIS", twice[:1])
-    assert dependencies(SimpleNamespace()) == {"views": 1}
+    assert dependencies(SimpleNamespace()) == {"object_trees": {}, "views": 1}
 
 
 def test_feature_adds_nothing_that_it_does_not_state():

@@ -62,6 +62,8 @@ class FeatureApi:
     """The HTTP statuses of the errors of its rooms."""
     quotas: Callable[[Platform], Mapping[str, CountOf]] = _nothing
     """What a tenant has, by the name of the quota that limits it."""
+    object_trees: Callable[[ApiProcess], Mapping[str, object]] = _nothing
+    """The `ObjectTree` (`app/features/objects/ports.py`) of each first segment of the paths below a table."""
 
 
 def provided_by_name(values: Mapping[str, object], providers: Mapping[str, Provider]) -> dict[str, Provide]:

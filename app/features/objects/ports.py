@@ -1,0 +1,62 @@
+"""What stands below the location of a table, as the features give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.catalog.values import Dataset
+from app.features.objects.values import ObjectEntry
+
+
+class ObjectContent(Protocol):
+    """An object, before its bytes are read. A path has the same bytes for ever, so parts of two reads fit together."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The exact size of the object."""
+        ...
+
+    @property
+    def etag(self) -> str:
+        """A digest of the bytes, without quotes: ASCII letters, digits, `-` and `_`."""
+        ...
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the bytes."""
+        ...
+
+    def read(self, start: int, count: int) -> bytes:
+        """These bytes, all within the object: 1 MiB at most. Called in a thread.
+
+        Raises CorruptFile, Unavailable, NotFound for an object that was removed meanwhile.
+        """
+        ...
+
+
+class ObjectTree(Protocol):
+    """The objects below the location of a table whose paths have the same first segment.
+
+    Called in a thread. The caller may read the whole dataset: that is checked before.
+    """
+
+    @property
+    def segment(self) -> str:
+        """The first segment of the paths, such as `metadata`."""
+        ...
+
+    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
+        """The object at a path, which is decoded and relative to the segment. Its bytes are not made yet.
+
+        Raises NotFound for an object of no version that is kept, or that expired less than a lifetime of a key ago.
+        """
+        ...
+
+    def listing(
+        self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int
+    ) -> Sequence[ObjectEntry]:
+        """The first objects, in the order of the UTF-8 bytes of their paths, that start with `prefix` and are after
+        `after` (all, if it is empty). `limit`: how many at most. Both texts are relative to the segment.
+        """
+        ...
