@@ -18,7 +18,7 @@ from app.access.tenants.values import Principal
 from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
-from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
+from app.http.problems import REQUEST_ID, on_headwater_error
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
@@ -166,7 +166,7 @@ class _Exchange:
         """Sends the problem in place of a response whose request cannot be recorded."""
         problem = on_headwater_error(Request(self.scope), error)
         header_fields = {
-            "content-type": PROBLEM_JSON,
+            "content-type": str(problem.media_type),
             "content-length": str(len(problem.content)),
             **problem.headers,
         }

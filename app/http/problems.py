@@ -1,14 +1,15 @@
 """Errors as RFC 9457 problem documents. Only the tables `PROBLEMS` know the HTTP status of an error.
 
-`type` is the URI reference `/problems/<code>`: stable, the same in every deployment, what scripts compare.
+`type` is the URI reference `/problems/<code>`: stable, the same in every deployment, what scripts compare. Routes that
+speak another protocol have its form of errors instead (`ErrorForm`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from litestar import Request, Response
@@ -184,12 +185,25 @@ def _path(error: type[HeadwaterError]) -> str:
     return f"{error.__module__}.{error.__qualname__}"
 
 
+ErrorForm: TypeAlias = Callable[
+    [Request[Any, Any, Any], Mapping[str, Any], Mapping[str, str]], Response[bytes]
+]
+"""The response of a protocol for a request, the members of its problem document, and the headers of the response."""
+
 _statuses: dict[str, int] = {error.code: status for error, status in PROBLEMS.items()}
 
 
 def serve_statuses(statuses: Mapping[str, int]) -> None:
     """From now on problem documents have these statuses. A process calls this once, before its first request."""
     _statuses.update(statuses)
+
+
+_forms: dict[str, ErrorForm] = {}
+
+
+def serve_error_forms(forms: Mapping[str, ErrorForm]) -> None:
+    """From now on errors of paths with these first segments have these forms. Called once, as `serve_statuses` is."""
+    _forms.update(forms)
 
 
 def status_of(code: str) -> int:
@@ -254,7 +268,7 @@ def encoded_problem(members: dict[str, Any], path: str) -> bytes:
 def respond(
     request: Request[Any, Any, Any], members: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> Response[bytes]:
-    """The response for a problem document."""
+    """The response for a problem document, in the form of the protocol of the path."""
     code = str(members["type"]).rsplit("/", 1)[-1]
     request.scope["state"][PROBLEM_CODE] = code
     response_headers = dict(headers or {})
@@ -262,6 +276,8 @@ def respond(
         response_headers["Retry-After"] = str(members["retry_after_seconds"])
     elif seconds := retry_after(code):
         response_headers["Retry-After"] = str(seconds)
+    if form := _forms.get(request.scope["path"].split("/", 2)[1]):
+        return form(request, members, response_headers)
     return Response(
         encoded_problem(members, request.url.path) + b"\n",
         status_code=members["status"],

@@ -41,7 +41,7 @@ from app.http.limits.threads import (
     ROW_STREAMS_TENANT_MAX,
     Threads,
 )
-from app.http.problems import PROBLEMS, assembled, error_classes
+from app.http.problems import PROBLEMS, ErrorForm, assembled, error_classes
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.key_search import KeySearch
 from app.infra.files.s3.links import storage_links
@@ -98,12 +98,18 @@ APIS: Final = (
 )
 
 ROUTES: Final = tuple(route for each in APIS for route in each.routes)
+PROTOCOL_ROUTES: Final = tuple(route for each in APIS for route in each.protocol_routes)
+"""Routes that the OpenAPI document does not have."""
 PROVIDERS: Final[Mapping[str, Provider]] = merged(*(each.providers for each in APIS))
 """What is read from a request, by the name of the parameter that it is provided as."""
 
 
 STATUSES: Final = assembled((PROBLEMS, *(table for each in APIS for table in each.problems)), error_classes())
 """The HTTP status of each code."""
+
+
+ERROR_FORMS: Final[Mapping[str, ErrorForm]] = merged(*(each.error_forms for each in APIS))
+"""The forms of errors of other protocols, by the first segment of the path."""
 
 
 def dependencies(process: ApiProcess) -> Mapping[str, object]:

@@ -31,13 +31,14 @@ from app.http.problems import (
     on_http_exception,
     on_job_failed,
     on_unexpected,
+    serve_error_forms,
     serve_statuses,
 )
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.http.waiting.request_credential import CredentialEnded, Permit
 from app.kernel.format.errors import HeadwaterError
-from app.process.api import PROVIDERS, ROUTES, STATUSES
+from app.process.api import ERROR_FORMS, PROTOCOL_ROUTES, PROVIDERS, ROUTES, STATUSES
 from app.process.openapi import schema_handler
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -100,8 +101,9 @@ def application(
     it.
     """
     serve_statuses(STATUSES)
+    serve_error_forms(ERROR_FORMS)
     permits: list[Permit] = [require_scope, grants]
-    handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
+    handlers = [*ROUTES, *PROTOCOL_ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
         route_handlers=[*options_handlers(handlers), *handlers],
         dependencies=provided_by_name(dependencies, PROVIDERS),

@@ -14,6 +14,7 @@ from app.core.platform import Platform
 from app.http.auth import Resource
 from app.http.dependencies import Provider
 from app.http.limits.threads import PageThreads, Threads
+from app.http.problems import ErrorForm
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import Database
 from app.infra.files.lookups.key_search import KeySearch
@@ -60,6 +61,10 @@ class FeatureApi:
     """What belongs to datasets, by the name of the first parameter of its path."""
     problems: Sequence[Mapping[type[HeadwaterError], int]] = ()
     """The HTTP statuses of the errors of its rooms."""
+    protocol_routes: Sequence[HTTPRouteHandler] = ()
+    """Routes of another protocol, which has a document of its own: they are not in the OpenAPI document."""
+    error_forms: Mapping[str, ErrorForm] = field(default_factory=dict)
+    """The forms of errors of these routes, by the first segment of their paths."""
     quotas: Callable[[Platform], Mapping[str, CountOf]] = _nothing
     """What a tenant has, by the name of the quota that limits it."""
     object_trees: Callable[[ApiProcess], Mapping[str, object]] = _nothing

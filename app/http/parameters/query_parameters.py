@@ -1,4 +1,4 @@
-"""Query parameters: none is ever ignored."""
+"""Query parameters: none is ever ignored, except by routes of other protocols (`ANY_PARAMETERS`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from app.http.parameters.query_options import options_type
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.member_errors import similar
 
+ANY_PARAMETERS: Final = "any_parameters"
+"""Handler option: parameters that the handler does not have are ignored, as the protocol of its route requires."""
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
 _DIGITS_MAX: Final = 19
@@ -39,6 +41,8 @@ async def refuse_unknown_parameters(
 ) -> None:
     """Raises InvalidRequest for a parameter that the handler does not have, such as a misspelt one."""
     # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
+    if handler.opt.get(ANY_PARAMETERS):
+        return
     names = _names(handler)
     unknown_names = [name for name in connection.query_params if name not in names]
     if unknown_names:
