@@ -6,6 +6,7 @@ from typing import Final
 
 from app.core.compose import read_changes, read_corrections, read_memory, table_walk
 from app.core.feature.api import ApiProcess, FeatureApi
+from app.core.timeline.service.plan_files import FilePlanner
 from app.features.reads.content import JoinedContent
 from app.features.reads.handlers.lookups import get_row, lookup_rows
 from app.features.reads.handlers.reads import create_read
@@ -57,6 +58,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
         "scan_tables": ScanTables(
             catalog=catalog,
             timeline=timeline,
+            planner=FilePlanner(timeline=timeline),
             versions=versions,
             storage=platform.storage,
             slices=SliceReader(platform.reader, VectorReader(platform.storage)),

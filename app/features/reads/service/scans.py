@@ -22,6 +22,7 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.plan_files import FilePlanner, FileSelection
 from app.features.reads.content import stream_parts
 from app.features.reads.errors import ScanTooLarge
 from app.features.reads.scans import (
@@ -39,7 +40,6 @@ from app.infra.files.ports import ObjectStorage
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
-from app.kernel.commit.read_plan import plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
@@ -77,6 +77,7 @@ class ScanTables:
 
     catalog: DatasetLookup
     timeline: VersionReader
+    planner: FilePlanner
     versions: VersionOf
     storage: ObjectStorage
     slices: SliceReader
@@ -102,10 +103,9 @@ class ScanTables:
         check_partitions(definition, new.partitions)
         _check_links(new)
         self._keep(dataset, version, new.keep_seconds)
-        live = self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
-        if new.query is ScanQuery.READ_OPTIMIZED:
-            live = [file for file in live if file.kind is FileKind.BASE]
-        scans = plan_read(definition, live, partitions=new.partitions)
+        kinds = (FileKind.BASE,) if new.query is ScanQuery.READ_OPTIMIZED else tuple(FileKind)
+        selection = FileSelection(kinds=kinds, globs=new.partitions)
+        scans = list(self.planner.scans(dataset, definition, version, selection))
         layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
         parts = [
             part for piece in table_rows(scans, piece_bytes=sys.maxsize) for part in _planned(piece, layouts)

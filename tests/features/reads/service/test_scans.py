@@ -17,6 +17,7 @@ import pytest
 from app.access.errors import NotFound
 from app.core.catalog.values import SchemaVersion
 from app.core.timeline.errors import VersionExpired
+from app.core.timeline.service.plan_files import FilePlanner
 from app.features.reads.errors import ScanTooLarge
 from app.features.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
 from app.features.reads.service import scans
@@ -84,6 +85,7 @@ class Scanner:
         self.tables = ScanTables(
             catalog=self.versioned,  # type: ignore[arg-type]
             timeline=self.versioned,  # type: ignore[arg-type]
+            planner=FilePlanner(timeline=self.versioned),
             versions=versions_of(self.versioned, self.kept),
             storage=storage,
             slices=SliceReader(ParquetReader(storage), VectorReader(storage)),
