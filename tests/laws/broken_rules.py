@@ -101,8 +101,8 @@ RULES: Final = (
     _rule(
         "a field that the row before keeps, too, is that of the one before",
         "kept_fields:KeptFields.resolved",
-        "np.where(made, place_of[before.cause], _NO_PLACE)",
-        "np.full(len(made), _NO_PLACE)",
+        "np.where(from_row, place_of[before.cause], _NO_PLACE)",
+        "np.full(len(from_row), _NO_PLACE)",
     ),
     _rule("a partition is that of the first row", "fold:Fold.of", "if name in place_fields", "if False"),
     _rule(

@@ -31,6 +31,13 @@ def test_rules_hold_as_they_are() -> None:
     run(_SEEDS[:10], _history, MergedTable, _has_key).check()
 
 
+# Every run checks that the rules are still in the code; a share of the runs checks that a broken one is found.
+@pytest.mark.parametrize("rule", [*RULES, *FILE_RULES], ids=lambda rule: rule.name)
+def test_rule_is_in_the_code(rule: BrokenRule) -> None:
+    with broken(rule):
+        pass
+
+
 @share(9)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_broken_rule_of_the_merge_is_found(rule: BrokenRule) -> None:
