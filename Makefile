@@ -118,6 +118,17 @@ test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refres
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)
 	@SPARK=long SHARES=long $(BIN)/python -m pytest tests/spark
 
+# Engines that read the open tables, in environments of their own: about 1.5 GB, and two minutes to build each.
+OPEN_SPARK := 4.1
+.PHONY: open-readers test-open
+open-readers: setup ## build the environments of the engines that `make test-open` reads open tables with
+	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
+	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-bench-spark-$(OPEN_SPARK) \
+		requirements/build.txt requirements/bench-spark-$(OPEN_SPARK).txt
+
+test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000)
+	@OPEN=long SHARES=long OPEN_HISTORIES=$(or $(OPEN_HISTORIES),1000) $(BIN)/python -m pytest tests/open
+
 check: setup lint types contracts
 
 lint: setup ## ruff: rules and format
@@ -215,6 +226,7 @@ lock: setup ## resolve the packages in pyproject.toml and requirements/*.in agai
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
+	$(COMPILE) $(UPGRADE) requirements/open.in -o requirements/open.txt
 	$(foreach release,$(SPARKS),$(COMPILE) $(UPGRADE) requirements/bench-spark-$(release).in \
 		-o requirements/bench-spark-$(release).txt &&) true
 	$(COMPILE) $(UPGRADE) --no-deps requirements/pandas-3.in -o requirements/pandas-3.txt
@@ -225,4 +237,4 @@ audit: ## check the pinned packages for known vulnerabilities (needs the network
 	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) .venv-audit .venv-bench* .venv-cluster .kafka .mariadb build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit .venv-bench* .venv-open .venv-cluster .kafka .mariadb .iceberg build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,44 @@
+"""A running service with tables, and engines that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+
+import pytest
+
+from tests.open.datasets import OpenDataset, Tenant
+from tests.open.engines import Engine, Reader, started
+from tests.open.tables import TABLES
+from tests.support.service import Service
+
+Readers = Callable[[Engine], Reader]
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
+    """Starts an engine once."""
+    with ExitStack() as running:
+
+        @cache
+        def start(engine: Engine) -> Reader:
+            found = started(engine, tmp_path_factory.mktemp(engine.name))
+            running.callback(found.stop)
+            return found
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def tenant(service: Service) -> Iterator[Tenant]:
+    """A tenant whose tables all tests read, and none changes."""
+    found = Tenant.new(service)
+    yield found
+    found.client.close()
+
+
+@pytest.fixture(scope="session")
+def table(tenant: Tenant) -> Callable[[str], OpenDataset]:
+    """Makes a table of TABLES once."""
+    return cache(lambda name: TABLES[name](tenant))

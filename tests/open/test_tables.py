@@ -1,0 +1,44 @@
+"""Every engine reads every kept version of every table as the service does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.open.comparison import check_equal
+from tests.open.conftest import Readers
+from tests.open.datasets import OpenDataset
+from tests.open.engines import DUCKDB, ENGINES, Engine, Reader
+from tests.open.tables import TABLES
+from tests.support.left_out import left_out
+
+Table = Callable[[str], OpenDataset]
+# What CI tries with DuckDB: vectors, each change of a schema, and partitions.
+_FEW = ("flat", "nested", "evolved", "parted_0")
+
+
+def check_versions(reader: Reader, dataset: OpenDataset, *, latest: bool = True) -> None:
+    """Compares the rows of each kept version, and of the latest without a version, in each warehouse of the engine."""
+    versions: list[int | None] = [*dataset.kept_versions(), *([None] if latest else [])]
+    for version in versions:
+        expected = dataset.rows(version)
+        for warehouse in reader.engine.warehouses:
+            found = reader.read(dataset.address, warehouse=warehouse, version=version)
+            try:
+                check_equal(reader.engine, found, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{dataset.name}, version {version}, {warehouse}: {error}") from None
+
+
+@left_out("OPEN", "test-open")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_engines_read_every_version(reader: Readers, table: Table, engine: Engine, name: str) -> None:
+    check_versions(reader(engine), table(name))
+
+
+@left_out("OPEN", "test-open")
+@pytest.mark.parametrize("name", _FEW)
+def test_duckdb_reads_every_version(reader: Readers, table: Table, name: str) -> None:
+    check_versions(reader(DUCKDB), table(name))
