@@ -5,6 +5,7 @@
     sql            conditions (`where`) and queries (views)
     commit         plans, merge and conflict rules
     changelog      changes as values: selection, delivery formats, corrections, verification
+    iceberg        tables in Iceberg's format: schemas, partition specs, manifests and metadata
     derivation     rows that SQL computes: the request to the engine, and its interface
     paging, arrow  opaque page tokens; Arrow without pandas
 

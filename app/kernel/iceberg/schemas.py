@@ -1,0 +1,174 @@
+"""Schemas as Iceberg's: every type of a column, with the ids that the columns of data files have.
+
+A `uuid` is `fixed[16]`: data files have its 16 bytes without the annotation that Iceberg's `uuid` has in Parquet, and
+readers of that type refuse columns without it or misread them. All readers have the bytes of a `fixed[16]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.format.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT32,
+    STRING,
+    DataType,
+    Decimal,
+    FlatType,
+    Integer,
+    List,
+    Map,
+    Struct,
+    Timestamp,
+)
+from app.kernel.format.schema.types.uuids import UUID
+
+_PLAIN: Final[dict[FlatType, str]] = {
+    BOOLEAN: "boolean",
+    FLOAT: "float",
+    DOUBLE: "double",
+    STRING: "string",
+    BINARY: "binary",
+    DATE: "date",
+    UUID: "fixed[16]",
+}
+_PROMOTIONS: Final = frozenset({("int", "long"), ("float", "double")})
+
+
+class UncarriedColumn(ValueError):
+    """A column that Iceberg's form of the table cannot have. `column` is its name, the message has the reason."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(f"column {column!r} {reason}")
+        self.column = column
+
+
+@lru_cache(maxsize=1_024)
+def primitive(flat: FlatType) -> str:
+    """The name of Iceberg's type for a flat type. Raises KeyError for a type that it has no name for."""
+    match flat:
+        case Integer():
+            return "int" if INT32.holds_integers(flat.low, flat.high) else "long"
+        case Timestamp():
+            return "timestamptz" if flat.zoned else "timestamp"
+        case Decimal(precision, scale):
+            return f"decimal({precision}, {scale})"
+    return _PLAIN[flat]
+
+
+def iceberg_schema(schema: Schema, omit: Collection[int] = ()) -> dict[str, Any]:
+    """The schema in Iceberg's JSON form. Its id is the id of ours.
+
+    `omit`: ids of fields that are left out. Raises UncarriedColumn for a column whose nested fields have no ids.
+    """
+    fields = [_field(field) for field in schema.fields if field.id not in omit]
+    return {"type": "struct", "schema-id": schema.id, "fields": fields}
+
+
+def _field(field: Field) -> dict[str, Any]:
+    kind = _type(field, field.data_type(), "")
+    column = {"id": field.id, "name": field.name, "required": not field.nullable, "type": kind}
+    return column if field.doc is None else {**column, "doc": field.doc}
+
+
+def _type(field: Field, kind: DataType, path: str) -> Any:
+    match kind:
+        case FlatType():
+            return primitive(kind)
+        case List(element):
+            return {
+                "type": "list",
+                "element-id": _member_id(field, below(path, "element")),
+                "element-required": False,
+                "element": _type(field, element, below(path, "element")),
+            }
+        case Map(key, value):
+            return {
+                "type": "map",
+                "key-id": _member_id(field, below(path, "key")),
+                "key": _type(field, key, below(path, "key")),
+                "value-id": _member_id(field, below(path, "value")),
+                "value-required": False,
+                "value": _type(field, value, below(path, "value")),
+            }
+        case Struct(members):
+            return {"type": "struct", "fields": [_member(field, *member, path) for member in members]}
+
+
+def _member(field: Field, name: str, kind: DataType, path: str) -> dict[str, Any]:
+    inner = below(path, member_step(name))
+    return {
+        "id": _member_id(field, inner),
+        "name": name,
+        "required": False,
+        "type": _type(field, kind, inner),
+    }
+
+
+def below(path: str, step: str) -> str:
+    """The path of a nested field below another."""
+    return f"{path}.{step}" if path else step
+
+
+def member_step(name: str) -> str:
+    """The name of a struct's member in the path of a nested field."""
+    return "`" + name.replace("`", "``") + "`" if "." in name or "`" in name else name
+
+
+def _member_id(field: Field, path: str) -> int:
+    number = member_ids(field).get(path)
+    if number is None:
+        raise UncarriedColumn(field.name, f"has no field id for {path!r} in it")
+    return number
+
+
+def member_ids(field: Field) -> dict[str, int]:
+    """The ids of the nested fields of a column, by path."""
+    ids: dict[str, int] = getattr(field, "member_ids", None) or {}
+    return ids
+
+
+def last_column_id(schema: Schema) -> int:
+    """The highest id of a column or nested field that any version of the schema has had."""
+    nested = [number for field in schema.fields for number in member_ids(field).values()]
+    return max([schema.highest_field_id, *nested])
+
+
+def unreadable_columns(file_schema: Schema, schema: Schema) -> Iterator[str]:
+    """The columns of `schema` that no reader of Iceberg reads in a file with `file_schema`: their type was widened in a
+    way that Iceberg does not know. Their names are those of `schema`.
+    """
+    types = {field.id: field.data_type() for field in file_schema.fields}
+    for field in schema.fields:
+        if field.id in types and not promotes(types[field.id], field.data_type()):
+            yield field.name
+
+
+@lru_cache(maxsize=4_096)
+def promotes(old: DataType, new: DataType) -> bool:
+    """Whether a reader of Iceberg reads stored values of the type `old` as values of the type `new`."""
+    match old, new:
+        case FlatType(), FlatType():
+            return _flat_promotes(old, new)
+        case List(element), List(wider):
+            return promotes(element, wider)
+        case Map(key, value), Map(new_key, new_value):
+            return promotes(key, new_key) and promotes(value, new_value)
+        case Struct(members), Struct(new_members):
+            types = dict(new_members)
+            return all(name not in types or promotes(kind, types[name]) for name, kind in members)
+    return False
+
+
+def _flat_promotes(old: FlatType, new: FlatType) -> bool:
+    if isinstance(old, Decimal) and isinstance(new, Decimal):
+        return old.scale == new.scale and old.precision <= new.precision
+    names = primitive(old), primitive(new)
+    return names[0] == names[1] or names in _PROMOTIONS
