@@ -8,6 +8,7 @@ members, so the assembly counts members and strings: together they must account 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -24,6 +25,7 @@ from msgspec import UNSET, Raw
 from app.kernel.format.errors import BodyTooLarge
 from app.kernel.format.schema.schema import KeyStruct, Schema
 from app.kernel.format.schema.types import (
+    DOUBLE,
     STRING,
     DataType,
     FlatType,
@@ -50,17 +52,29 @@ FAST_PATH_FAULTS: Final = (
     pa.ArrowTypeError,
 )
 
+# It may also be inside a string, or a number of another column.
+_LARGE_WHOLE: Final = re.compile(rb"[0-9]{16}[,}\]\s]|[0-9]{16}$")
+
 
 @dataclass(slots=True)
 class Tally:
-    """The numbers of members and strings in an assembled body."""
+    """The numbers of members and strings in an assembled body. `large_reals`: whether a `double` beyond ±2^53 is in it.
+
+    msgspec reads the nearest `double`, and not every whole number beyond is one.
+    """
 
     members: int = 0
     strings: int = 0
+    large_reals: bool = False
 
-    def accounts_for(self, quotation_marks: int) -> bool:
-        """Whether every member was counted: a repeated member would leave at least two marks unexplained."""
-        return quotation_marks == 2 * (self.members + self.strings)
+    def accounts_for(self, text: bytes) -> bool:
+        """Whether every member was counted, and no whole number may have been rounded. `text`: what was assembled.
+
+        A repeated member would leave at least two marks unexplained.
+        """
+        if quotation_marks(text) != 2 * (self.members + self.strings):
+            return False
+        return not self.large_reals or _LARGE_WHOLE.search(text) is None
 
 
 def quotation_marks(text: bytes) -> int:
@@ -221,7 +235,11 @@ def assemble_values(values: Sequence[Any], data_type: DataType, tally: Tally) ->
             tally.strings += len(texts) - texts.null_count
             return data_type.parse(texts)
         case FlatType():
-            return _plain(values, data_type.arrow)
+            array = _plain(values, data_type.arrow)
+            if data_type == DOUBLE and not tally.large_reals:
+                far = pc.greater_equal(pc.abs(array), DOUBLE.exact_max)
+                tally.large_reals = pc.any(far, min_count=0).as_py() is True
+            return array
 
 
 def _bare_type(data_type: DataType) -> Any:

@@ -146,7 +146,7 @@ def test_bad_row_is_named_by_field_and_reason(row, where, reason):
 GOOD_VALUES = [
     ('"big": -0', "big", 0),
     ('"ratio": 1', "ratio", 1.0),
-    ('"ratio": 123456789012345678901234567890', "ratio", 123456789012345678901234567890.0),
+    ('"ratio": 123456789012345678901234567890e0', "ratio", 123456789012345678901234567890.0),
     ('"price": 1e2', "price", "100.00"),
     ('"price": "1.500"', "price", "1.50"),
     ('"price": 999.99', "price", "999.99"),

@@ -37,6 +37,7 @@ from app.features.sources.kinds.sql_dialect import (
 )
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX
 from app.infra.outbound.foreign import foreign_text
+from app.kernel.format.schema.types import Form, foreign_types
 
 _BITS_MAX: Final = 63
 _BIT_BYTES_MAX: Final = 8
@@ -55,11 +56,11 @@ Row = tuple[bytes | None, ...]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Column:
     """A column of a result. `encode`: writes its values as JSON. `literal`: writes a watermark as SQL; None for a
-    column that cannot be one. `order`: what orders the column by.
+    column that cannot be one. `order`: what orders the column by. `type_`: None for nulls alone.
     """
 
     name: str
-    type_: str
+    type_: str | None
     encode: Encode
     literal: Callable[[str], str] | None = None
     order: Callable[[str], str] = str
@@ -343,6 +344,12 @@ def _checked(check: Callable[[str], str]) -> Encode:
     return encode
 
 
+def _real(value: bytes) -> bytes:
+    text = _checked(_DOUBLE)(value)
+    # Digits that the server left out are zeros: without an exponent it would be another whole number.
+    return text if b"." in text or b"e" in text else text + b"e0"
+
+
 def _whole(value: bytes) -> bytes:
     # Numbers with ZEROFILL begin with zeros.
     return b"%d" % int(_checked(_WHOLE)(value))
@@ -394,42 +401,51 @@ def _bytes_of(name: str) -> str:
 def _column(field: FieldDescriptorPacket) -> _Column:
     name, unsigned = str(field.name), bool(field.flags & FLAG.UNSIGNED)
     match field.type_code:
-        case code if code in _WHOLE_TYPES:
-            return _Column(name=name, type_=_WHOLE_TYPES[code][unsigned], encode=_whole, literal=_WHOLE)
+        case code if code in _WHOLE_NAMES:
+            type_ = _TYPES[_WHOLE_NAMES[code][unsigned]]
+            return _Column(name=name, type_=type_, encode=_whole, literal=_WHOLE)
         case FIELD_TYPE.NEWDECIMAL | FIELD_TYPE.DECIMAL:
-            digits = field.length - (field.scale > 0) - (not unsigned)
-            scale = min(field.scale, PRECISION_MAX)
-            type_ = decimal_type(max(1, scale, min(digits, PRECISION_MAX)), scale)
-            return _Column(name=name, type_=type_, encode=_checked(_DECIMAL), literal=_DECIMAL)
-        case FIELD_TYPE.DOUBLE:
-            return _Column(name=name, type_="double", encode=_checked(_DOUBLE), literal=_double)
-        case FIELD_TYPE.FLOAT:
-            # Its text has fewer digits than its value.
-            return _Column(name=name, type_="float", encode=_checked(_DOUBLE))
-        case FIELD_TYPE.TIMESTAMP:
-            return _Column(name=name, type_="timestamp", encode=_utc, literal=_moment)
-        case FIELD_TYPE.DATETIME:
-            return _Column(name=name, type_="timestamp_ntz", encode=_string, literal=_moment)
-        case FIELD_TYPE.DATE | FIELD_TYPE.NEWDATE:
-            return _Column(name=name, type_="date", encode=_string, literal=_day)
+            return _Column(name=name, type_=_decimal(field), encode=_checked(_DECIMAL), literal=_DECIMAL)
+        case code if code in _OTHERS:
+            kind, encode, literal = _OTHERS[code]
+            return _Column(name=name, type_=_TYPES[kind], encode=encode, literal=literal)
         case FIELD_TYPE.BIT if field.length == 1:
-            return _Column(name=name, type_="boolean", encode=_bit)
+            return _Column(name=name, type_=_TYPES["BIT(1)"], encode=_bit)
         case FIELD_TYPE.BIT:
-            type_ = "int64" if field.length <= _BITS_MAX else "decimal(20, 0)"
-            return _Column(name=name, type_=type_, encode=_bits)
-        case FIELD_TYPE.TIME | FIELD_TYPE.JSON | FIELD_TYPE.NULL:
-            return _Column(name=name, type_="string", encode=_string)
+            bits = "BIT(2..63)" if field.length <= _BITS_MAX else "BIT(64)"
+            return _Column(name=name, type_=_TYPES[bits], encode=_bits)
+        case FIELD_TYPE.NULL:
+            return _Column(name=name, type_=None, encode=_string)
     if field.charsetnr == _BINARY_CHARSET:
-        return _Column(name=name, type_="binary", encode=_base64)
-    return _Column(name=name, type_="string", encode=_string, literal=_hexadecimal, order=_bytes_of)
+        kind = "GEOMETRY" if field.type_code == FIELD_TYPE.GEOMETRY else "VARBINARY"
+        return _Column(name=name, type_=_TYPES[kind], encode=_base64)
+    return _Column(name=name, type_=_TYPES["VARCHAR"], encode=_string, literal=_hexadecimal, order=_bytes_of)
 
 
-# Signed, and unsigned. No type has unsigned numbers of 64 bits.
-_WHOLE_TYPES: Final = {
-    FIELD_TYPE.TINY: ("int8", "uint8"),
-    FIELD_TYPE.SHORT: ("int16", "uint16"),
-    FIELD_TYPE.INT24: ("int32", "uint32"),
-    FIELD_TYPE.LONG: ("int32", "uint32"),
-    FIELD_TYPE.LONGLONG: ("int64", "decimal(20, 0)"),
-    FIELD_TYPE.YEAR: ("int16", "int16"),
+def _decimal(field: FieldDescriptorPacket) -> str:
+    digits = field.length - (field.scale > 0) - (not field.flags & FLAG.UNSIGNED)
+    scale = min(field.scale, PRECISION_MAX)
+    return decimal_type(max(1, scale, min(digits, PRECISION_MAX)), scale)
+
+
+_TYPES: Final = foreign_types(Form.MYSQL)
+# In the table of types: signed, and unsigned.
+_WHOLE_NAMES: Final = {
+    FIELD_TYPE.TINY: ("TINYINT", "TINYINT UNSIGNED"),
+    FIELD_TYPE.SHORT: ("SMALLINT", "SMALLINT UNSIGNED"),
+    FIELD_TYPE.INT24: ("MEDIUMINT", "MEDIUMINT UNSIGNED"),
+    FIELD_TYPE.LONG: ("INT", "INT UNSIGNED"),
+    FIELD_TYPE.LONGLONG: ("BIGINT", "BIGINT UNSIGNED"),
+    FIELD_TYPE.YEAR: ("YEAR", "YEAR"),
+}
+_OTHERS: Final[Mapping[int, tuple[str, Encode, Callable[[str], str] | None]]] = {
+    FIELD_TYPE.DOUBLE: ("DOUBLE", _real, _double),
+    # Its text has fewer digits than its value.
+    FIELD_TYPE.FLOAT: ("FLOAT", _real, None),
+    FIELD_TYPE.TIMESTAMP: ("TIMESTAMP", _utc, _moment),
+    FIELD_TYPE.DATETIME: ("DATETIME", _string, _moment),
+    FIELD_TYPE.DATE: ("DATE", _string, _day),
+    FIELD_TYPE.NEWDATE: ("DATE", _string, _day),
+    FIELD_TYPE.TIME: ("TIME", _string, None),
+    FIELD_TYPE.JSON: ("JSON", _string, None),
 }

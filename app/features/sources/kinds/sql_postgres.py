@@ -28,6 +28,7 @@ from app.features.sources.kinds.sql_dialect import (
 from app.infra.outbound.bounds import ReplyTooLarge
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX
 from app.infra.outbound.foreign import foreign_text
+from app.kernel.format.schema.types import Form, foreign_types
 
 _ROW: Final = sql.SQL("row_to_json(source)::text")
 
@@ -63,6 +64,7 @@ class _Session:
 
     def rows_after(self, since: str | None, count: int) -> Iterator[Line]:
         """See `Session.rows_after`."""
+        self._check_watermark()
         query = sql.SQL("SELECT {}, {}::text {} ORDER BY {} FETCH FIRST {} ROWS WITH TIES").format(
             _ROW, self._watermark, self._after(since, self._rows()), self._watermark, count
         )
@@ -91,15 +93,23 @@ class _Session:
 
     def _rows(self) -> sql.Composable:
         """As `_from`, with columns whose JSON is that of their type."""
-        if all(column.type_code != _OID for column in self._columns):
+        if not any(column.type_code in _AS_JSON for column in self._columns):
             return self._from()
-        # Their numbers would be texts.
-        names = [(sql.Identifier("source", each.name), sql.Identifier(each.name)) for each in self._columns]
         values = (
-            sql.SQL("{}::int8 AS {}" if column.type_code == _OID else "{} AS {}").format(*name)
-            for column, name in zip(self._columns, names, strict=True)
+            sql.SQL(_AS_JSON.get(column.type_code, "{}") + " AS {}").format(
+                sql.Identifier("source", column.name), sql.Identifier(column.name)
+            )
+            for column in self._columns
         )
         return sql.SQL("FROM (SELECT {} {}) AS source").format(sql.SQL(", ").join(values), self._from())
+
+    def _check_watermark(self) -> None:
+        """Raises StatementRefused for bytes: their texts have another order."""
+        name = self._relation.watermark
+        if any((column.name, column.type_code) == (name, _BYTEA) for column in self._columns):
+            raise StatementRefused(
+                f"the column {name!r} of type bytea cannot be the watermark; expected numbers, times or a text"
+            )
 
     def _after(self, since: str | None, rows: sql.Composable | None = None) -> sql.Composable:
         rows = self._from() if rows is None else rows
@@ -195,18 +205,35 @@ def _type(column: psycopg.Column) -> str | None:
 
 _NUMERIC: Final = 1700
 _OID: Final = 26
-# By the numbers of Postgres's own types, which never change; see pg_type.dat.
-_TYPES: Final = {
+_BYTEA: Final = 17
+# The names in the table of types, by the numbers of Postgres's own types, which never change; see pg_type.dat.
+_NAMES: Final = {
     16: "boolean",
-    21: "int16",
-    23: "int32",
-    20: "int64",
-    _OID: "int64",
-    700: "float",
-    701: "double",
+    _BYTEA: "bytea",
+    18: '"char"',
+    19: "name",
+    20: "bigint",
+    21: "smallint",
+    23: "integer",
+    25: "text",
+    _OID: "oid",
+    650: "cidr",
+    700: "real",
+    701: "double precision",
+    790: "money",
+    829: "macaddr",
+    869: "inet",
+    1042: "char",
+    1043: "varchar",
     1082: "date",
-    1114: "timestamp_ntz",
-    1184: "timestamp",
-    # bytea, "char", name, text, money, bpchar, varchar, time, timetz, interval, uuid, cidr, inet, macaddr
-    **dict.fromkeys((17, 18, 19, 25, 790, 1042, 1043, 1083, 1266, 1186, 2950, 650, 869, 829), "string"),
+    1083: "time",
+    1114: "timestamp",
+    1184: "timestamptz",
+    1186: "interval",
+    1266: "timetz",
+    2950: "uuid",
 }
+_TABLE: Final = foreign_types(Form.POSTGRES)
+_TYPES: Final = {number: _TABLE[name] for number, name in _NAMES.items()}
+# Numbers of type oid would be texts, and bytes hexadecimal digits.
+_AS_JSON: Final = {_OID: "{}::int8", _BYTEA: "translate(encode({}, 'base64'), E'\\n', '')"}

@@ -27,7 +27,6 @@ from app.kernel.codecs.compiled import (
     CompiledSchema,
     Tally,
     assemble_values,
-    quotation_marks,
     refuse_many_values,
     value_decoder,
 )
@@ -463,8 +462,8 @@ class _CsvColumn:
         for path in self.compiled_schema.key_members_of(self.field.name):
             if pc.struct_field(array, list(path)).null_count:
                 return None
-        marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
-        return array if tally.accounts_for(marks) else None
+        text = b"\n".join(cell for cell in cells if cell is not None)
+        return array if tally.accounts_for(text) else None
 
     def _one_by_one(self, faults_by_row: dict[int, Faults]) -> pa.Array:
         values = []

@@ -77,7 +77,7 @@ class RowReader:
             puts = np.invert(deletes(table, self._marked))
             if any(lacks(table.column(name), puts) for name in self._marked.required):
                 return None
-        if not tally.accounts_for(quotation_marks(text)):
+        if not tally.accounts_for(text):
             return None
         ignored_fields |= members.ignored_fields
         return table

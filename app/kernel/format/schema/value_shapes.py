@@ -263,7 +263,7 @@ def _of_plain_fractions(texts: pa.StringArray) -> Numbers:
 def _are_doubles(cells: pa.StringArray) -> bool:
     """Whether no number is beyond the range of doubles, or so small that it would be zero."""
     try:
-        values = DOUBLE.parse(cells)
+        values = DOUBLE.nearest(cells)
     except _UNDECODABLE:
         return False
     zeros = cells.filter(pc.equal(values, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -12,6 +13,7 @@ import httpx2
 import psycopg
 import pytest
 
+from app.kernel.format.schema.types import Form, foreign_types
 from tests.support.http import problem
 from tests.support.mariadb.server import Mariadb
 from tests.support.postgres import TestServer
@@ -184,6 +186,35 @@ def test_bare_numeric_that_no_type_holds_is_named(incoming: Incoming, ledgers: L
     source = incoming.run(_register(incoming, ledgers, config={"query": query}).headers["location"])
     assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/schema-mismatch")
     assert "/rows/0/n" in source["last_error"]["detail"]
+
+
+@pytest.mark.parametrize("ledgers", ["postgres"], indirect=True)
+def test_types_of_postgres_are_those_of_the_table(incoming: Incoming, ledgers: Ledgers) -> None:
+    table = {name: type_ for name, type_ in foreign_types(Form.POSTGRES).items() if name != "arrays"}
+    columns = [f"NULL::{name.replace('p, s', '7, 2')} AS c{place}" for place, name in enumerate(table)]
+    query = f"SELECT 1 AS id, {', '.join(columns)}"
+    path = _register(incoming, ledgers, config={"query": query}).headers["location"]
+    assert incoming.run(path)["state"] == "finished", incoming.found(path)
+    fields = incoming.client.get("/datasets/book").json()["schema"]["fields"]
+    types = [field["type"] for field in fields if field["name"] != "id"]
+    assert types == [type_.replace("p, s", "7, 2") for type_ in table.values()]
+
+
+@pytest.mark.parametrize("ledgers", ["postgres"], indirect=True)
+def test_uuids_and_bytes_of_postgres_are_read(incoming: Incoming, ledgers: Ledgers) -> None:
+    values = f"'0190163D-8694-739b-aea5-966c26f8ad91'::uuid AS u, '\\x{'00ff27' * 40}'::bytea AS b"
+    path = _register(incoming, ledgers, config={"query": f"SELECT 1 AS id, {values}"}).headers["location"]
+    assert incoming.run(path)["state"] == "finished", incoming.found(path)
+    content = base64.b64encode(bytes.fromhex("00ff27" * 40)).decode()
+    assert incoming.rows("book") == [{"id": 1, "u": "0190163d-8694-739b-aea5-966c26f8ad91", "b": content}]
+
+
+@pytest.mark.parametrize("ledgers", ["postgres"], indirect=True)
+def test_bytes_of_postgres_are_no_watermark(incoming: Incoming, ledgers: Ledgers) -> None:
+    config = {"query": "SELECT 1 AS id, '\\x00'::bytea AS b", "watermark": "b"}
+    source = incoming.run(_register(incoming, ledgers, config=config).headers["location"])
+    assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/source-failed")
+    assert "cannot be the watermark" in source["last_error"]["detail"]
 
 
 @pytest.mark.parametrize("config", [{"watermark": "number"}, {}], ids=["watermark", "snapshot"])

@@ -155,6 +155,17 @@ def test_values_keep_their_types_and_digits(rows_of: Any) -> None:
     }
 
 
+def test_large_floats_are_approximations_and_nulls_alone_have_no_type(rows_of: Any) -> None:
+    source = rows_of(
+        "CREATE TABLE book (f float)",
+        "INSERT INTO book VALUES (1234567890)",
+        query="SELECT f, NULL AS nothing FROM book",
+        table=None,
+    )
+    assert source.fetch() == [{"f": "1234570000e0", "nothing": None}]
+    assert source.types == {"f": "float"}
+
+
 @pytest.mark.parametrize(
     ("type_", "values"),
     [

@@ -94,7 +94,9 @@ KINDS: Final = (
     ForeignKind(
         name="whole numbers of 64 bits",
         type="int64",
-        names=_names("int64", "INT64", "long", "int64 | sint64 | sfixed64", "bigint", "BIGINT"),
+        names=_names(
+            "int64", "INT64", "long", "int64 | sint64 | sfixed64", "bigint | oid", "BIGINT | BIT(2..63)"
+        ),
         text="`-5`",
     ),
     ForeignKind(
@@ -123,7 +125,9 @@ KINDS: Final = (
     ForeignKind(
         name="unsigned numbers of 64 bits",
         type="decimal(20, 0)",
-        names=_names("uint64", "INT(64, unsigned)", protobuf="uint64 | fixed64", mysql="BIGINT UNSIGNED"),
+        names=_names(
+            "uint64", "INT(64, unsigned)", protobuf="uint64 | fixed64", mysql="BIGINT UNSIGNED | BIT(64)"
+        ),
         text="`5`, as whole numbers",
     ),
     ForeignKind(
@@ -162,7 +166,7 @@ KINDS: Final = (
             "string | enum",
             "string | enum | google.protobuf.FieldMask | google.protobuf.Struct | google.protobuf.Value"
             " | google.protobuf.ListValue",
-            "text | varchar | char",
+            'text | varchar | char | "char" | name',
             "VARCHAR | TEXT | CHAR | ENUM | SET | JSON",
         ),
         text="a string",
@@ -176,14 +180,15 @@ KINDS: Final = (
             "BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY | BSON | INTERVAL",
             "bytes | fixed | fixed duration",
             "bytes",
-            mysql="BINARY | VARBINARY | BLOB",
+            "bytea",
+            "BINARY | VARBINARY | BLOB | GEOMETRY",
         ),
         text="base64, as string",
     ),
     ForeignKind(
         name="identifiers of 128 bits",
         type="uuid",
-        names=_names("arrow.uuid", "UUID", "string uuid | fixed uuid"),
+        names=_names("arrow.uuid", "UUID", "string uuid | fixed uuid", postgres="uuid"),
         text='`"0190163d-8694-739b-aea5-966c26f8ad91"`',
     ),
     ForeignKind(
@@ -264,6 +269,12 @@ KINDS: Final = (
             "duration", avro="long io.debezium.time.MicroDuration", protobuf="google.protobuf.Duration"
         ),
         text="`90s`, `-1.500s`",
+    ),
+    ForeignKind(
+        name="other values of a database, as its texts",
+        type="string",
+        names=_names(postgres="interval | timetz | money | inet | cidr | macaddr"),
+        text='`"1 mon 3 days"`',
     ),
     ForeignKind(
         name="intervals of months, days and time",

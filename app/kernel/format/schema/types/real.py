@@ -1,9 +1,13 @@
-"""`float` and `double`: finite IEEE 754 numbers. A text that overflows is refused, never infinity."""
+"""`float` and `double`: finite IEEE 754 numbers. A text that overflows is refused, never infinity.
+
+A number with a fraction or an exponent is read as the nearest value. A whole number is one of the values, or refused.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -25,6 +29,10 @@ NUMBER_TEXT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]
 NOT_FINITE: Final = "which is not a finite number"
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _EXACT_BITS: Final = {32: 24, 64: 53}
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_SHOWN_MAX: Final = 60
+# As `_WHOLE`, where the text is known to be a number.
+_NOT_WHOLE: Final = "[.eE]"
 ARROW_INTEGERS: Final[dict[pa.DataType, tuple[int, int]]] = {
     **{
         pa.type_for_alias(f"int{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
@@ -66,23 +74,49 @@ class Real(FlatType):
         if self.accepts(array.type):
             return self.from_arrow(array), {}
         low, high = ARROW_INTEGERS[array.type]
-        exact = 1 << _EXACT_BITS[self.bits]
-        misfits = beyond(array, max(low, -exact), min(high, exact))
-        if not pc.any(misfits, min_count=0).as_py():
+        far = beyond(array, max(low, -self.exact_max), min(high, self.exact_max))
+        if not pc.any(far, min_count=0).as_py():
             return pc.cast(array, self.arrow), {}
-        kept, refusals = refused_where(array, misfits, self._not_exact)
-        return pc.cast(kept, self.arrow), refusals
+        misfits = pa.array([bool(each) and not self._is_exact(value) for each, value in _pairs(far, array)])
+        kept, refusals = refused_where(array, misfits, lambda value: self._not_exact(str(value)))
+        return pc.cast(kept, self.arrow, safe=False), refusals
 
-    def _not_exact(self, value: int) -> RefusedText:
+    @property
+    def exact_max(self) -> int:
+        """Up to it, on both sides of zero, all whole numbers are values of the type."""
+        return 1 << _EXACT_BITS[self.bits]
+
+    def _is_exact(self, value: int) -> bool:
+        return int(self._nearest(str(value))) == value
+
+    def _not_exact(self, text: str) -> RefusedText:
         return RefusedText(
-            f"which is beyond ±2^{_EXACT_BITS[self.bits]}, where not every whole number is a {self}",
-            str(value),
+            f"which is beyond ±2^{_EXACT_BITS[self.bits]}, where not every whole number is a {self}, and is not one",
+            text,
         )
 
     def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
         return pc.invert(pc.is_finite(array)), f"got NaN or an infinity, {NOT_FINITE}"
 
+    def csv_cells(self, array: pa.Array) -> pa.Array:
+        if self.bits != 32 or not pc.any(pc.greater(pc.abs(array), self.exact_max), min_count=0).as_py():
+            return array
+        # Arrow fills large numbers up with zeros: as whole numbers, they would be others.
+        texts = pc.cast(array, pa.string())
+        whole = pc.invert(pc.match_substring_regex(texts, _NOT_WHOLE))
+        return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
+
     def parse(self, texts: pa.StringArray) -> pa.Array:
+        values = self.nearest(texts)
+        far = pc.fill_null(pc.greater_equal(pc.abs(values), self.exact_max), False)
+        if pc.any(far, min_count=0).as_py():
+            whole = texts.filter(far)
+            whole = whole.filter(pc.invert(pc.match_substring_regex(whole, _NOT_WHOLE)))
+            require(pa.array([self._is_exact(int(text)) for text in whole.to_pylist()], pa.bool_()))
+        return values
+
+    def nearest(self, texts: pa.StringArray) -> pa.Array:
+        """The values that are nearest to numbers. Raises Undecodable, ArrowInvalid."""
         values = pc.cast(texts, self.arrow)
         require(pc.is_finite(values))
         return values
@@ -90,12 +124,19 @@ class Real(FlatType):
     def read(self, text: str) -> float:
         if not NUMBER_TEXT.fullmatch(text):
             raise RefusedText(NOT_FINITE)
+        value = self._nearest(text)
+        if not math.isfinite(value):
+            raise RefusedText("which is out of range")
+        # Of a finite number, the digits behind zeros in front are few.
+        if abs(value) >= self.exact_max and _WHOLE.fullmatch(text) and int(value) != _integer(text):
+            raise self._not_exact(text[:_SHOWN_MAX])
+        return value
+
+    def _nearest(self, text: str) -> float:
         value = float(text)
         if self.bits == 32 and math.isfinite(value):
             # Arrow rounds the decimal text once, to 32 bits; a conversion through 64 bits could round twice.
             value = pa.scalar(text).cast(pa.float32()).as_py()
-        if not math.isfinite(value):
-            raise RefusedText("which is out of range")
         return value
 
     @property
@@ -133,8 +174,16 @@ class Real(FlatType):
         return (DOUBLE,) if self.bits == 32 else ()
 
     def holds_integers(self, low: int, high: int) -> bool:
-        exact = 1 << _EXACT_BITS[self.bits]
-        return -exact <= low and high <= exact
+        return -self.exact_max <= low and high <= self.exact_max
+
+
+def _pairs(flags: pa.BooleanArray, values: pa.Array) -> Iterator[tuple[bool | None, Any]]:
+    return zip(flags.to_pylist(), values.to_pylist(), strict=True)
+
+
+def _integer(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    return sign * int(text.lstrip("+-").lstrip("0"))
 
 
 def beyond(array: pa.Array, low: int, high: int) -> pa.BooleanArray:
