@@ -376,3 +376,54 @@ def test_command_line_runs_the_same_migrations(postgres: TestServer, monkeypatch
             assert administration.execute("SELECT version_num FROM alembic_version").fetchall() == [
                 (REVISIONS[-1],)
             ]
+
+
+ID_FIELD = '{"id": 1, "name": "id", "type": "int64", "nullable": false, "doc": null}'
+NESTED_FIELDS = """
+    {"id": 4, "name": "lines", "type": "list<struct<`a.b`: int32, sku: string>>"},
+    {"id": 5, "name": "tags", "type": "map<string, decimal(9, 2)>", "nullable": true, "doc": "n\\u0000ull"}
+"""
+EARLIER_FIELDS = """
+    {"id": 3, "name": "old", "type": "struct<x: int8>"},
+    {"id": 4, "name": "lines", "type": "list<struct<`a.b`: int32>>"}
+"""
+NESTED_SCHEMAS = f"""
+    UPDATE datasets SET definition = replace(replace(definition::text,
+        '{{"id": 2, "name": "note", "type": "string", "nullable": true, "doc": "n\\u0000ull"}}', '{NESTED_FIELDS}'),
+        '"schema": {{"id": 1,', '"schema": {{"id": 2, "last_field_id": 5,')::json
+    WHERE id = '{DATASET}';
+    DELETE FROM schema_versions WHERE dataset_id = '{DATASET}';
+    INSERT INTO schema_versions (tenant_id, dataset_id, schema_id, schema) VALUES
+        ('{TENANT}', '{DATASET}', 1, '{{"id": 1, "fields": [{ID_FIELD}, {EARLIER_FIELDS}]}}'),
+        ('{TENANT}', '{DATASET}', 2, '{{"id": 2, "last_field_id": 5, "fields": [{ID_FIELD}, {NESTED_FIELDS}]}}');
+"""
+
+
+def test_members_of_earlier_schemas_get_one_id_for_all_versions(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0036") - 1]
+    with upgraded(postgres, before, NESTED_SCHEMAS) as database:
+        stores = Stores.on(database)
+        now = stores.catalog.get(TENANT, DATASET).definition.schema
+        listed = stores.catalog.schemas(TENANT, DATASET, page_size=9, page_token=None).items
+        earlier, same = sorted((each.schema for each in listed), key=lambda each: each.id)
+        assert now == same
+        assert [field.member_ids or {} for field in earlier.fields] == [
+            {},
+            {"x": 6},
+            {"element": 7, "element.`a.b`": 8},
+        ]
+        assert [field.member_ids or {} for field in now.fields] == [
+            {},
+            {"element": 7, "element.`a.b`": 8, "element.sku": 9},
+            {"key": 10, "value": 11},
+        ]
+        assert now.highest_field_id == now.last_field_id == 11
+
+
+def test_release_before_reads_the_schemas_that_have_ids_for_members(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0036") - 1]
+    with upgraded_rows(postgres, before, NESTED_SCHEMAS) as administration:
+        query = "SELECT schema::text FROM schema_versions UNION ALL SELECT definition::text FROM datasets"
+        documents = [document for (document,) in administration.execute(query)]
+        assert len(documents) > 2
+        assert not any("member_ids" in document for document in documents)

@@ -7,18 +7,23 @@ tenants because they must: the digest of an API key identifies the tenant of a r
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
+    Dialect,
     ForeignKeyConstraint,
     Index,
     Integer,
     PrimaryKeyConstraint,
     Table,
     Text,
+    func,
     text,
+    type_coerce,
 )
 
 from app.infra.db.columns import (
@@ -32,8 +37,15 @@ from app.infra.db.columns import (
     text_column,
     timestamp_column,
 )
+from app.infra.db.stored_json import Document
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.schema.member_ids import MemberIds, with_member_ids, without_member_ids
 from app.kernel.format.schema.schema import Schema
+
+
+def _plain_definition(definition: DatasetDefinition) -> DatasetDefinition:
+    return msgspec.structs.replace(definition, schema=without_member_ids(definition.schema))
+
 
 datasets: Final = Table(
     "datasets",
@@ -41,7 +53,10 @@ datasets: Final = Table(
     tenant_column(),
     id_column("id"),
     text_column("name"),
-    json_column("definition", DatasetDefinition),
+    # Without the ids of members, which the release before refuses.
+    json_column("definition", DatasetDefinition, stored=_plain_definition),
+    # Those of its schema.
+    json_column("member_ids", MemberIds, nullable=True),
     # Settings that are not of the table are columns, and rows of `dataset_labels`: they change without a version.
     Column("description", Text),
     timestamp_column("created_at", default=True),
@@ -102,11 +117,44 @@ schema_versions: Final = Table(
     tenant_column(),
     id_column("dataset_id"),
     Column("schema_id", Integer, nullable=False),
-    json_column("schema", Schema),
+    json_column("schema", Schema, stored=without_member_ids),
+    json_column("member_ids", MemberIds, nullable=True),
     timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "schema_id"),
     of_dataset(),
 )
+
+
+class _WithMemberIds(Document):
+    """A value with a schema, from an array of its stored form and the ids of members. It has an id for each member."""
+
+    cache_ok = True
+
+    def __init__(self, type_: Any) -> None:
+        super().__init__(type_)
+        self._pairs = Document(tuple[type_, MemberIds | None])
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        pair = self._pairs.process_result_value(value, dialect)
+        return None if pair is None else _identified(*pair)
+
+
+def _identified(value: Any, member_ids: MemberIds | None) -> Any:
+    if isinstance(value, Schema):
+        return with_member_ids(value, member_ids)
+    schema = with_member_ids(value.schema, member_ids)
+    return value if schema is value.schema else msgspec.structs.replace(value, schema=schema)
+
+
+def _joined(table: Table, name: str, type_: Any) -> ColumnElement[Any]:
+    pair = func.json_build_array(table.c[name], table.c.member_ids)
+    return type_coerce(pair, _WithMemberIds(type_)).label(name)
+
+
+DEFINITION: Final = _joined(datasets, "definition", DatasetDefinition)
+"""The definition of a dataset, as queries read it."""
+SCHEMA: Final = _joined(schema_versions, "schema", Schema)
+"""One of the schemas of a dataset, as queries read it."""
 
 uploads: Final = Table(
     "uploads",

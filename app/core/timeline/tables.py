@@ -15,6 +15,7 @@ from sqlalchemy import (
     Index,
     Integer,
     PrimaryKeyConstraint,
+    SmallInteger,
     Table,
     Text,
     case,
@@ -100,6 +101,8 @@ files: Final = Table(
     json_column("index_file", IndexFile, nullable=True),
     # Identifies the order of its rows.
     Column("clustered_by", Text, nullable=True),
+    # How its columns are stored; null for files of releases without layouts.
+    Column("layout", SmallInteger, nullable=True),
     # The paths in the two documents above, for queries of references to a file.
     Column("vector_path", Text, nullable=True),
     Column("index_path", Text, nullable=True),

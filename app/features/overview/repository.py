@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.core.catalog.tables import heads, schema_versions
+from app.core.catalog.tables import SCHEMA, heads, schema_versions
 from app.core.consumers.repository.followers import IN_FEED
 from app.core.consumers.tables import consumers
 from app.core.jobs.tables import instants, jobs
@@ -169,7 +169,7 @@ class OverviewStore:
 
     def schemas(self, tenant_id: str, dataset_id: str) -> dict[int, Schema]:
         """All schemas of the dataset, by id."""
-        query = select(schema_versions.c.schema).where(schema_versions.c.dataset_id == dataset_id)
+        query = select(SCHEMA).where(schema_versions.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
             return {schema.id: schema for schema in connection.execute(query).scalars()}
 

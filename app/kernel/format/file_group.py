@@ -108,7 +108,8 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     its commit time; None for base files of older releases. `first_offset` is the offset of the first change of that
     commit in the file group. The commit assigns them, so they are None until then; `first_offset` stays None where the
     commit emitted no changes. `clustered_by`: the mark of the order of its rows, None if they have no order
-    (`app.kernel.format.clustering`).
+    (`app.kernel.format.clustering`). `layout`: how its columns are stored (`app.kernel.format.rows.file_columns`); None
+    for files of earlier releases.
     """
 
     file_group: str
@@ -122,6 +123,7 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     deletion_vector: DeletionVector | None = None
     index_file: IndexFile | None = None
     clustered_by: str | None = None
+    layout: int | None = None
 
     @property
     def live_rows(self) -> int:

@@ -15,8 +15,8 @@ from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.errors import SchemaChanged
 from app.core.catalog.repository.notes import note_columns, store_notes
 from app.core.catalog.repository.participants import Derivations
-from app.core.catalog.repository.schemas import name_taken, store_schema
-from app.core.catalog.tables import datasets, heads
+from app.core.catalog.repository.schemas import definition_columns, name_taken, store_schema
+from app.core.catalog.tables import DEFINITION, datasets, heads
 from app.core.catalog.values import Dataset
 from app.infra.db.acts import act_concerns
 from app.kernel.format.dataset import DatasetDefinition
@@ -41,7 +41,7 @@ class LiveDatasets:
         return (
             datasets.c.id,
             datasets.c.tenant_id,
-            datasets.c.definition,
+            DEFINITION,
             heads.c.version,
             heads.c.next_offset,
             heads.c.earliest_offset,
@@ -74,7 +74,7 @@ class LiveDatasets:
         """
         new_dataset = (
             insert_unless(datasets)
-            .values(id=dataset_id, name=definition.name, definition=definition)
+            .values(id=dataset_id, name=definition.name, **definition_columns(definition))
             .on_conflict_do_nothing(
                 index_elements=[datasets.c.tenant_id, datasets.c.name],
                 index_where=datasets.c.deleted_at.is_(None),

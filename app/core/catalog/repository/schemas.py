@@ -12,10 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from app.access.tenants.repository.credential_changes import notify_change
 from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.head import move_head
-from app.core.catalog.tables import datasets, schema_versions
+from app.core.catalog.tables import SCHEMA, datasets, schema_versions
 from app.core.catalog.values import SchemaVersion
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.settings import table_settings
+from app.kernel.format.schema.member_ids import member_ids_of
 from app.kernel.format.schema.schema import Schema
 
 
@@ -38,7 +39,13 @@ def store_evolved(connection: Connection, dataset_id: str, definition: DatasetDe
 
 
 def _store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
-    connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(definition=definition))
+    values = definition_columns(definition)
+    connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(**values))
+
+
+def definition_columns(definition: DatasetDefinition) -> dict[str, Any]:
+    """The columns that hold a definition."""
+    return {"definition": definition, "member_ids": member_ids_of(definition.schema)}
 
 
 def _rename(connection: Connection, dataset_id: str, name: str) -> None:
@@ -61,7 +68,9 @@ def name_taken(name: str) -> DatasetExists:
 def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> None:
     """Stores a schema under its id."""
     connection.execute(
-        insert(schema_versions).values(dataset_id=dataset_id, schema_id=schema.id, schema=schema)
+        insert(schema_versions).values(
+            dataset_id=dataset_id, schema_id=schema.id, schema=schema, member_ids=member_ids_of(schema)
+        )
     )
 
 
@@ -90,7 +99,7 @@ def schemas_of(
 ) -> list[SchemaVersion]:
     """Schemas that match the conditions, the latest first."""
     query = (
-        select(schema_versions.c.schema, schema_versions.c.created_at)
+        select(SCHEMA, schema_versions.c.created_at)
         .where(*conditions)
         .order_by(schema_versions.c.schema_id.desc())
         .limit(limit)

@@ -12,7 +12,7 @@ from app.kernel.format.file_group import DataFile, FileKind, Slot, halved_slot
 _STORED: Final = (
     "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
     "statistics", "kind", "added_version", "written_at", "first_offset",
-    "deletion_vector", "index_file", "clustered_by",
+    "deletion_vector", "index_file", "clustered_by", "layout",
 )  # fmt: skip
 FILE_COLUMNS: Final = (
     *(files.c[name] for name in _STORED),

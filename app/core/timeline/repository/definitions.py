@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, func, insert, select
 
 from app.core.catalog.repository.participants import DefinitionCommit
-from app.core.catalog.tables import heads, schema_versions
+from app.core.catalog.tables import SCHEMA, heads, schema_versions
 from app.core.jobs.tables import instants
 from app.core.timeline.tables import commits
 from app.core.timeline.values import NewCommit
@@ -88,7 +88,7 @@ def schema_at(connection: Connection, dataset_id: str, version: int) -> Schema:
     )
     schema_id = func.coalesce(by_commit.scalar_subquery(), 1)
     schema: Schema = connection.execute(
-        select(schema_versions.c.schema).where(
+        select(SCHEMA).where(
             schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
         )
     ).scalar_one()

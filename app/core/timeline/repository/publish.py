@@ -391,6 +391,7 @@ def _data_row(
         "deletion_vector": file.deletion_vector,
         "index_file": file.index_file,
         "clustered_by": file.clustered_by,
+        "layout": file.layout,
         "vector_path": file.deletion_vector.path if file.deletion_vector else None,
         "index_path": file.index_file.path if file.index_file else None,
     }

@@ -43,6 +43,7 @@ from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.partition.fields import parse_partition, plain_names
 from app.kernel.format.partition.members import roots
 from app.kernel.format.policies import TableServices
+from app.kernel.format.schema.member_ids import with_member_ids
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import parse_type
 
@@ -62,7 +63,7 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
     )
     bucket = _bucket(new)
     dataset = DatasetDefinition(
-        schema=Schema(id=1, fields=fields).with_required(_required(new)),
+        schema=with_member_ids(Schema(id=1, fields=fields).with_required(_required(new))),
         record_key=tuple(new.record_key),
         ordering_field=new.ordering_field,
         event_time_field=new.event_time_field,

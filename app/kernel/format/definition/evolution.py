@@ -26,6 +26,7 @@ from app.kernel.format.errors import FieldError, SchemaChangeRefused
 from app.kernel.format.partition.fields import partition_sources
 from app.kernel.format.partition.members import key_fields, member_root
 from app.kernel.format.policies import TableServices
+from app.kernel.format.schema.member_ids import with_member_ids
 from app.kernel.format.schema.schema import (
     FIELDS_MAX,
     RESERVED_PREFIX,
@@ -92,6 +93,7 @@ def with_later_types(schema: Schema, later: Iterable[Schema]) -> Schema:
             msgspec.structs.replace(
                 field,
                 type=fields[field.id].type,
+                member_ids=fields[field.id].member_ids,
                 nullable=fields[field.id].nullable or (last is not None and field.id not in last),
             )
             for field in schema.fields
@@ -153,7 +155,7 @@ def _with_fields(dataset: DatasetDefinition, fields: Sequence[Field]) -> Dataset
         raise _Refused("name", f"{name!r} names a part of the record key, a member of a struct")
     highest = max(schema.highest_field_id, *(field.id for field in fields))
     new_schema = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
-    return msgspec.structs.replace(dataset, schema=new_schema)
+    return msgspec.structs.replace(dataset, schema=with_member_ids(new_schema))
 
 
 def _replaced(dataset: DatasetDefinition, old: Field, **values: object) -> DatasetDefinition:

@@ -9,13 +9,14 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from app.kernel.format.schema.types import DataType, parse_type, to_arrow
+from app.kernel.format.schema.types import DataType, id_metadata, parse_type, to_arrow
 
 FIELDS_MAX: Final = 2_000
+FIELD_ID_MAX: Final = 2_147_483_446
+"""Ids above are those of columns of the format itself: Iceberg reserves them and assigns none to a column."""
 FIELD_NAME_CHARACTERS_MAX: Final = 255
 _SHOWN_CHARACTERS_MAX: Final = 60
 RESERVED_PREFIX: Final = "_hw_"
-FIELD_ID_METADATA: Final = b"PARQUET:field_id"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,21 +32,29 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether it may hold nulls."""
     doc: str | None = None
     """What it holds, for its users."""
+    member_ids: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """The numbers of its members, by their paths: `element`, `key`, `value`, or the name of a member, joined by dots.
+
+    Left out for a column without members.
+    """
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.name, self.type))
 
     def data_type(self) -> DataType:
         """The parsed type. The text was validated when the dataset was registered."""
         return parse_type(self.type)
 
     def to_arrow(self) -> pa.Field:
-        """The Arrow field, with its id in the metadata that Parquet keeps as `field_id`."""
+        """The Arrow field. Its id and those of its members are in the metadata that Parquet keeps as `field_id`."""
         return _arrow_field(self)
 
 
 @lru_cache(maxsize=8192)
 def _arrow_field(field: Field) -> pa.Field:
     # Parsing the type and creating the field takes longer than reading a column of a short page.
-    metadata = {FIELD_ID_METADATA: str(field.id).encode()}
-    return pa.field(field.name, to_arrow(field.data_type()), nullable=field.nullable, metadata=metadata)
+    kind = to_arrow(field.data_type(), {} if field.member_ids is msgspec.UNSET else field.member_ids)
+    return pa.field(field.name, kind, nullable=field.nullable, metadata=id_metadata(field.id))
 
 
 class KeyStruct(Field, frozen=True, kw_only=True):
@@ -60,7 +69,8 @@ class KeyStruct(Field, frozen=True, kw_only=True):
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An ordered list of fields. `id` counts the dataset's schema versions from 1.
 
-    `last_field_id`: the highest id of any version's fields; 0 before the first change, where the fields have it.
+    `last_field_id`: the highest id of any version's fields and members; 0 before the first change of a schema without
+    members, where the fields have it.
     """
 
     id: int
@@ -70,7 +80,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def highest_field_id(self) -> int:
         """The highest id that was ever assigned: a new field gets the next one, so that ids are never reused."""
-        return max([self.last_field_id, *(field.id for field in self.fields)])
+        own = [field.id for field in self.fields]
+        members = [number for field in self.fields for number in (field.member_ids or {}).values()]
+        return max([self.last_field_id, *own, *members])
 
     def names(self) -> list[str]:
         return [field.name for field in self.fields]

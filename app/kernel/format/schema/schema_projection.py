@@ -12,20 +12,21 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.format.schema.schema import FIELD_ID_METADATA, RESERVED_PREFIX
+from app.kernel.format.schema.schema import FIELD_ID_MAX, RESERVED_PREFIX
+from app.kernel.format.schema.types import FIELD_ID_METADATA
 
 
 def field_id(field: pa.Field) -> int | None:
-    """The id in the field's metadata; None for a column of the format itself."""
+    """The id in the field's metadata; None for a column of the format itself, whose id other engines use alone."""
     stored_id = (field.metadata or {}).get(FIELD_ID_METADATA)
-    return None if stored_id is None else int(stored_id)
+    return None if stored_id is None or int(stored_id) > FIELD_ID_MAX else int(stored_id)
 
 
 def sources(stored_schema: pa.Schema, target: pa.Schema) -> list[str | None]:
     """For each column of `target`, the name of its stored column; None where there is no such column.
 
-    Columns with an id are matched by it. The format's own columns (such as `_hw_op`) have no id and are matched by
-    name. Raises ValueError if a stored column of the dataset has no id: its values would be lost.
+    Columns are matched by id; the format's own columns (such as `_hw_op`) by name, since files of earlier releases have
+    no ids for them. Raises ValueError if a stored column of the dataset has no id: its values would be lost.
     """
     if stored_schema.equals(target, check_metadata=True):
         return list(target.names)

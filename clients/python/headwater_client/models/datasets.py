@@ -442,6 +442,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may hold nulls."""
     doc: str | None = None
     """What it holds, for its users."""
+    member_ids: dict[str, int] = {}
+    """The numbers of its members, by their paths: `element`, `key`, `value`, or the name of a member, joined by dots.
+    Left out for a column without members.
+    """
 
 
 class HistoryPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,12 +39,15 @@ from app.kernel.format.schema.types.grammar import DEPTH_MAX, MEMBERS_MAX, parse
 from app.kernel.format.schema.types.integer import INT8, INT16, INT32, INT64, INTEGER_TEXT, Integer
 from app.kernel.format.schema.types.names import PLAIN_TYPES
 from app.kernel.format.schema.types.nested import (
+    FIELD_ID_METADATA,
     DataType,
     List,
     Map,
     Struct,
     has_order,
+    id_metadata,
     may_be_key,
+    member_types,
     to_arrow,
 )
 from app.kernel.format.schema.types.real import DOUBLE, FLOAT, NOT_FINITE, Real
@@ -68,6 +71,7 @@ __all__ = [
     "DECIMAL_PRECISION_MAX",
     "DEPTH_MAX",
     "DOUBLE",
+    "FIELD_ID_METADATA",
     "FINER_THAN_MICROS",
     "FLOAT",
     "INT8",
@@ -109,8 +113,10 @@ __all__ = [
     "foreign_kind",
     "foreign_types",
     "has_order",
+    "id_metadata",
     "inferred_type",
     "may_be_key",
+    "member_types",
     "parse_columns",
     "parse_type",
     "stored_type",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 
@@ -51,19 +54,69 @@ class Struct:
 
 
 DataType = FlatType | List | Map | Struct
+FIELD_ID_METADATA: Final = b"PARQUET:field_id"
+_NO_IDS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-def to_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type of this type in data files and request bodies."""
+def id_metadata(number: int) -> dict[bytes, bytes]:
+    """The metadata of an Arrow field that Parquet keeps as `field_id`."""
+    return {FIELD_ID_METADATA: str(number).encode()}
+
+
+def to_arrow(data_type: DataType, member_ids: Mapping[str, int] = _NO_IDS, path: str = "") -> pa.DataType:
+    """The Arrow type of this type in data files and request bodies.
+
+    `member_ids`: of the members of the column, by their paths; `path`: that of this type, empty for the column.
+    """
+
+    def member(name: str, member_type: DataType, *, nullable: bool = True) -> pa.Field:
+        below = member_path_below(path, name)
+        number = member_ids.get(below)
+        return pa.field(
+            name,
+            to_arrow(member_type, member_ids, below),
+            nullable=nullable,
+            metadata=None if number is None else id_metadata(number),
+        )
+
     match data_type:
         case FlatType():
             return data_type.arrow
         case List(element):
-            return pa.list_(pa.field("element", to_arrow(element)))
+            return pa.list_(member("element", element))
         case Map(key, value):
-            return pa.map_(to_arrow(key), to_arrow(value))
+            return pa.map_(member("key", key, nullable=False), member("value", value))
         case Struct(members):
-            return pa.struct([pa.field(name, to_arrow(member)) for name, member in members])
+            return pa.struct([member(name, each) for name, each in members])
+
+
+def member_types(data_type: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
+    """The path and the type of each member, those of members included: the outer ones first.
+
+    A path has `element` of a list, `key` and `value` of a map, and the names of the members of structs, joined by dots.
+    A name with a dot or a backtick is in backticks. `path`: that of the type itself, empty for a column.
+    """
+    for name, each in _parts(data_type):
+        below = member_path_below(path, name)
+        yield below, each
+        yield from member_types(each, below)
+
+
+def member_path_below(path: str, name: str) -> str:
+    """The path of the member with this name of the type at `path`."""
+    step = "`" + name.replace("`", "``") + "`" if "." in name or "`" in name else name
+    return f"{path}.{step}" if path else step
+
+
+def _parts(data_type: DataType) -> Sequence[tuple[str, DataType]]:
+    match data_type:
+        case List(element):
+            return (("element", element),)
+        case Map(key, value):
+            return (("key", key), ("value", value))
+        case Struct(members):
+            return members
+    return ()
 
 
 def may_be_key(data_type: DataType) -> bool:
