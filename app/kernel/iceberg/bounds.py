@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import decimal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -32,7 +32,7 @@ from app.kernel.format.schema.types import (
     Timestamp,
 )
 from app.kernel.format.schema.types.uuids import UUID
-from app.kernel.iceberg.avro import ABSENT, PRESENT, array_bytes, counted, long_bytes
+from app.kernel.iceberg.avro import ABSENT, PRESENT, array_bytes, long_bytes
 from app.kernel.iceberg.schemas import primitive, promotes
 
 FIRST_COLUMNS: Final = 32
@@ -105,7 +105,8 @@ def _packed(values: Any, form: str) -> list[bytes]:
 
 
 def _reals(values: Sequence[Any], form: str) -> list[bytes]:
-    array = np.array([_real(value) for value in values], dtype=form)
+    with np.errstate(over="ignore"):
+        array = np.array([_real(value) for value in values], dtype=form)
     if not np.isfinite(array).all():
         raise ValueError("expected finite numbers")
     return _packed(array, form)
@@ -170,9 +171,11 @@ _ENCODERS: Final[dict[FlatType, _Encoder]] = {
 class _Metrics:
     """The encoded items of one file's four maps."""
 
-    __slots__ = ("counts", "highs", "lows", "nulls")
+    __slots__ = ("counts", "file", "highs", "lows", "nulls", "rows")
 
-    def __init__(self) -> None:
+    def __init__(self, file: MeasuredFile) -> None:
+        self.file = file
+        self.rows = long_bytes(file.row_count)
         self.counts: list[bytes] = []
         self.nulls: list[bytes] = []
         self.lows: list[bytes] = []
@@ -193,13 +196,6 @@ def _present(items: list[bytes]) -> bytes:
     return PRESENT + array_bytes(items) if items else ABSENT
 
 
-class _Bound(NamedTuple):
-    """The statistics of a column in a file, by the number of the file."""
-
-    file: int
-    statistics: ColumnStatistics
-
-
 def encoded_metrics(
     files: Sequence[MeasuredFile], schema: Schema, schemas: Mapping[int, Schema], fields: Iterable[int]
 ) -> list[bytes]:
@@ -208,70 +204,59 @@ def encoded_metrics(
     `schema`: the one that the manifest is for; `schemas`: those that files were written under, by id; `fields`: the ids
     of the columns whose statistics are published.
     """
-    metrics = [_Metrics() for _ in files]
+    metrics = [_Metrics(file) for file in files]
     types = {field.id: field.data_type() for field in schema.fields}
     for number in sorted(fields):
         kind = types.get(number)
         if isinstance(kind, FlatType):
-            _add_column(metrics, files, number, kind, _file_types(number, schemas))
+            for file_type, ids in _readable_types(number, kind, schemas).items():
+                _add_column([each for each in metrics if each.file.schema_id in ids], number, file_type)
     return [each.encoded() for each in metrics]
 
 
-def _file_types(number: int, schemas: Mapping[int, Schema]) -> dict[int, FlatType]:
-    """The type of the column in files, by the schema that they were written under."""
-    types: dict[int, FlatType] = {}
+def _readable_types(number: int, kind: FlatType, schemas: Mapping[int, Schema]) -> dict[FlatType, set[int]]:
+    """The types that files have the column in and that readers promote, with the ids of the schemas of these files."""
+    types: dict[FlatType, set[int]] = {}
     for schema_id, schema in schemas.items():
         for field in schema.fields:
-            kind = field.data_type() if field.id == number else None
-            if isinstance(kind, FlatType):
-                types[schema_id] = kind
+            file_type = field.data_type() if field.id == number else None
+            if isinstance(file_type, FlatType) and promotes(file_type, kind):
+                types.setdefault(file_type, set()).add(schema_id)
     return types
 
 
-def _add_column(
-    metrics: Sequence[_Metrics],
-    files: Sequence[MeasuredFile],
-    number: int,
-    kind: FlatType,
-    file_types: Mapping[int, FlatType],
-) -> None:
-    text, by_type = str(number), {}  # type: tuple[str, dict[FlatType, list[_Bound]]]
-    readable = {schema_id: each for schema_id, each in file_types.items() if promotes(each, kind)}
-    for place, file in enumerate(files):
-        statistics = file.statistics.get(text)
-        file_type = readable.get(file.schema_id)
-        if statistics is not None and file_type is not None and statistics.null_count is not None:
-            by_type.setdefault(file_type, []).append(_Bound(place, statistics))
-    for file_type, bounds in by_type.items():
-        _add_bounds(metrics, files, long_bytes(number), file_type, bounds)
+def _add_column(metrics: Sequence[_Metrics], number: int, kind: FlatType) -> None:
+    """Adds what is published of a column that the files have in this type."""
+    text, key = str(number), long_bytes(number)
+    pairs = [(each, each.file.statistics[text]) for each in metrics if text in each.file.statistics]
+    _add_bounds([pair for pair in pairs if _is_whole(pair[1])], key, kind)
+    for each, statistics in pairs:
+        if _is_null(statistics, each.file.row_count):
+            each.counts.append(key + each.rows)
+            each.nulls.append(key + each.rows)
 
 
-def _add_bounds(
-    metrics: Sequence[_Metrics],
-    files: Sequence[MeasuredFile],
-    key: bytes,
-    kind: FlatType,
-    bounds: Sequence[_Bound],
-) -> None:
-    full = [
-        each for each in bounds if each.statistics.minimum is not None and each.statistics.maximum is not None
-    ]
-    lows = encoded_values(kind, [each.statistics.minimum for each in full])
-    highs = encoded_values(kind, [each.statistics.maximum for each in full])
-    for (place, statistics), low, high in zip(
-        full, _signed(kind, lows, low=True), _signed(kind, highs, low=False), strict=True
-    ):
+def _is_whole(statistics: ColumnStatistics) -> bool:
+    return (
+        statistics.minimum is not None
+        and statistics.maximum is not None
+        and statistics.null_count is not None
+    )
+
+
+def _is_null(statistics: ColumnStatistics, row_count: int) -> bool:
+    return statistics.null_count == row_count and statistics.minimum is None and statistics.maximum is None
+
+
+def _add_bounds(pairs: Sequence[tuple[_Metrics, ColumnStatistics]], key: bytes, kind: FlatType) -> None:
+    lows = _signed(kind, encoded_values(kind, [each.minimum for _, each in pairs]), low=True)
+    highs = _signed(kind, encoded_values(kind, [each.maximum for _, each in pairs]), low=False)
+    for (each, statistics), low, high in zip(pairs, lows, highs, strict=True):
         if low is not None and high is not None:
-            each = metrics[place]
-            each.counts.append(key + long_bytes(files[place].row_count))
+            each.counts.append(key + each.rows)
             each.nulls.append(key + long_bytes(statistics.null_count or 0))
-            each.lows.append(key + counted(low))
-            each.highs.append(key + counted(high))
-    for place, statistics in bounds:
-        rows = files[place].row_count
-        if statistics.null_count == rows and statistics.minimum is None and statistics.maximum is None:
-            metrics[place].counts.append(key + long_bytes(rows))
-            metrics[place].nulls.append(key + long_bytes(rows))
+            each.lows.append(key + long_bytes(len(low)) + low)
+            each.highs.append(key + long_bytes(len(high)) + high)
 
 
 def _signed(kind: FlatType, bounds: list[bytes | None], *, low: bool) -> list[bytes | None]:

@@ -8,8 +8,8 @@ groups with rows of several partitions, and those with a value that the path has
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Iterator
-from decimal import Context
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +36,8 @@ _INT_WIDTH_MAX: Final = 2**30
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = _EPOCH.date()
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_EXACT: Final = Context(prec=100)
+_ZONE: Final = "+00:00"
+_EXACT: Final = decimal.Context(prec=100)
 
 PartitionValue = int | str | bytes | bool | None
 """A value in a manifest: dates as days and times as microseconds since 1970, decimals without their point."""
@@ -115,15 +116,9 @@ def _full_names(schema: Schema) -> Iterator[str]:
 
 
 def _free_name(entry: PartitionField, taken: set[str]) -> str:
-    """The name of a field of the spec: none of a column but the source, and none of another field."""
+    """The name of a field of the spec: that of its source without a transform, else one that nothing else has."""
     name = partition_name(entry)
-    if (
-        entry.transform is Transform.IDENTITY
-        and name == ".".join(entry.path)
-        and (entry.plain or name not in taken)
-    ):
-        return name
-    while name in taken:
+    while entry.transform is not Transform.IDENTITY and name in taken:
         name += "_"
     return name
 
@@ -202,6 +197,29 @@ def plain_value(value: Any, kind: DataType) -> PartitionValue:
         return int((value - _EPOCH_DAY).days)
     plain: PartitionValue = value
     return plain
+
+
+def json_values(
+    columns: tuple[PartitionColumn, ...], values: tuple[PartitionValue, ...]
+) -> list[int | str | bool | None]:
+    """The values of a partition in Iceberg's JSON form, as plans of scans have them."""
+    return [_json_value(column, value) for column, value in zip(columns, values, strict=True)]
+
+
+def _json_value(column: PartitionColumn, value: PartitionValue) -> int | str | bool | None:
+    if isinstance(value, bytes):
+        return value.hex().upper()
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    match column.result:
+        case "date":
+            return (_EPOCH_DAY + dt.timedelta(days=value)).isoformat()
+        case "timestamp" | "timestamptz":
+            moment = (_EPOCH + value * _MICROSECOND).isoformat(timespec="microseconds")
+            return moment if column.result == "timestamptz" else moment.removesuffix(_ZONE)
+    if isinstance(column.source, Decimal):
+        return f"{decimal.Decimal(value).scaleb(-column.source.scale, context=_EXACT):f}"
+    return value
 
 
 def _period(text: str, transform: Transform) -> int:
