@@ -7,6 +7,8 @@
     manifest_schemas  the Avro schemas of manifests and of manifest lists
     manifests         manifests of data files and of deletes, and manifest lists
     table_metadata    the metadata document of a table
+    puffin            the Puffin file of one deletion vector
+    position_deletes  the same deleted rows as a Parquet file, for readers without deletion vectors
 
 Versions are snapshots: the id and the sequence number of a snapshot are the version.
 """

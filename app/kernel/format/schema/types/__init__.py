@@ -47,6 +47,7 @@ from app.kernel.format.schema.types.nested import (
     has_order,
     id_metadata,
     may_be_key,
+    member_path_below,
     member_types,
     to_arrow,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "id_metadata",
     "inferred_type",
     "may_be_key",
+    "member_path_below",
     "member_types",
     "parse_columns",
     "parse_type",
