@@ -118,6 +118,7 @@ def compose(settings: Settings) -> Api:
         subscriptions=subscriptions,
         key_search=key_search(platform),
         administration=administration,
+        credentials=credentials,
         on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )

@@ -14,6 +14,7 @@ from app.core.feature.feature import merged
 from app.core.platform import Platform
 from app.features.administration import api as administration
 from app.features.exports import api as exports
+from app.features.iceberg import api as iceberg
 from app.features.maintenance import api as maintenance
 from app.features.metastore import api as metastore
 from app.features.objects import api as objects
@@ -54,6 +55,7 @@ _log = logging.getLogger(__name__)
 def _of_process(process: ApiProcess) -> dict[str, object]:
     settings = process.platform.settings
     return {
+        "credentials": process.credentials,
         "threads": process.threads,
         "page_threads": process.page_threads,
         "row_streams": FairSlots(ROW_STREAMS_MAX, party_max=ROW_STREAMS_TENANT_MAX),
@@ -80,6 +82,7 @@ APIS: Final = (
     core.API,
     administration.API,
     exports.API,
+    iceberg.API,
     maintenance.API,
     metastore.API,
     objects.API,

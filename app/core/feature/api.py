@@ -12,6 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from app.core.feature.feature import merged
 from app.core.platform import Platform
 from app.http.auth import Resource
+from app.http.credential_cache import Credentials
 from app.http.dependencies import Provider
 from app.http.limits.threads import PageThreads, Threads
 from app.http.problems import ErrorForm
@@ -37,6 +38,8 @@ class ApiProcess:
     key_search: KeySearch
     administration: Database | None
     """With the login that administers tenants; None if the deployment has none."""
+    credentials: Credentials
+    """What checks API keys and tokens."""
     on_credential_change: Callable[[str], None]
     """Called with the id of a tenant whose credentials have changed."""
     quota_use: Mapping[str, CountOf]

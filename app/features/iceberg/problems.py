@@ -1,0 +1,11 @@
+"""The HTTP statuses of the errors of the Iceberg catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.features.iceberg.errors import UnsupportedGrant
+from app.kernel.format.errors import HeadwaterError
+
+PROBLEMS: Final[Mapping[type[HeadwaterError], int]] = {UnsupportedGrant: 400}
