@@ -92,7 +92,7 @@ def _flat(kind: pa.DataType, engine: Engine) -> Callable[[Any], Any]:
         return lambda value: _of(Decimal, value)
     if types.is_date(kind):
         return lambda value: _of(date, value)
-    if types.is_fixed_size_binary(kind):
+    if isinstance(kind, pa.UuidType) or types.is_fixed_size_binary(kind):
         return _uuid
     if types.is_binary(kind) or types.is_large_binary(kind):
         return lambda value: _of(bytes, value)

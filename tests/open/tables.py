@@ -168,7 +168,11 @@ def _emptied(tenant: Tenant) -> OpenDataset:
 
 def _names(tenant: Tenant) -> OpenDataset:
     types = {"id": "int64", "odd name": "string", "dot.ted": "int32", "Ünï": "double", "MixedCase": "string"}
-    return _written(tenant, "MixedCase-Name.dot", types, 3)
+    return _written(tenant, "MixedCase-Name", types, 3)
+
+
+def _dotted(tenant: Tenant) -> OpenDataset:
+    return _written(tenant, "dotted.name", _FEW, 1)
 
 
 TABLES: Final[dict[str, Callable[[Tenant], OpenDataset]]] = {
@@ -183,6 +187,7 @@ TABLES: Final[dict[str, Callable[[Tenant], OpenDataset]]] = {
     "empty": _empty,
     "emptied": _emptied,
     "names": _names,
+    "dotted": _dotted,
     **{
         f"parted_{number}": lambda tenant, number=number: _parted(tenant, number)
         for number in range(len(_PARTITIONS))

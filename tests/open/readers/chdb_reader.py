@@ -11,7 +11,8 @@ from reader_process import Request, condition, quoted, selection, serve
 _SETTINGS = {
     "allow_experimental_database_iceberg": "1",
     "allow_database_iceberg": "1",
-    "output_format_arrow_string_as_string": "1",
+    # Bytes that are no UTF-8 would be strings otherwise: ClickHouse has one type for both.
+    "output_format_arrow_string_as_string": "0",
     "output_format_arrow_fixed_string_as_fixed_byte_array": "1",
     "session_timezone": "'UTC'",
 }
