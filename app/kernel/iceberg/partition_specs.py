@@ -26,7 +26,8 @@ from app.kernel.format.partition.fields import (
 from app.kernel.format.partition.segments import NULL_VALUE, read_segment, segment
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import DATE, INT32, INT64, DataType, Decimal, FlatType, Integer, Timestamp
-from app.kernel.iceberg.schemas import below, member_ids, member_step, primitive
+from app.kernel.format.schema.types.nested import member_path_below
+from app.kernel.iceberg.schemas import primitive
 
 UNPARTITIONED_ID: Final = 0
 PARTITIONED_ID: Final = 1
@@ -104,15 +105,15 @@ def _source_id(field: Field, members: tuple[str, ...]) -> int | None:
         return field.id
     path = ""
     for name in members:
-        path = below(path, member_step(name))
-    return member_ids(field).get(path)
+        path = member_path_below(path, name)
+    return (field.member_ids or {}).get(path)
 
 
 def _full_names(schema: Schema) -> Iterator[str]:
     """The names of all columns and nested fields."""
     for field in schema.fields:
         yield field.name
-        yield from (f"{field.name}.{path}" for path in member_ids(field))
+        yield from (f"{field.name}.{path}" for path in field.member_ids or {})
 
 
 def _free_name(entry: PartitionField, taken: set[str]) -> str:

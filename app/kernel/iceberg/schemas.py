@@ -28,6 +28,7 @@ from app.kernel.format.schema.types import (
     Struct,
     Timestamp,
 )
+from app.kernel.format.schema.types.nested import member_path_below
 from app.kernel.format.schema.types.uuids import UUID
 
 _PLAIN: Final[dict[FlatType, str]] = {
@@ -85,25 +86,25 @@ def _type(field: Field, kind: DataType, path: str) -> Any:
         case List(element):
             return {
                 "type": "list",
-                "element-id": _member_id(field, below(path, "element")),
+                "element-id": _member_id(field, member_path_below(path, "element")),
                 "element-required": False,
-                "element": _type(field, element, below(path, "element")),
+                "element": _type(field, element, member_path_below(path, "element")),
             }
         case Map(key, value):
             return {
                 "type": "map",
-                "key-id": _member_id(field, below(path, "key")),
-                "key": _type(field, key, below(path, "key")),
-                "value-id": _member_id(field, below(path, "value")),
+                "key-id": _member_id(field, member_path_below(path, "key")),
+                "key": _type(field, key, member_path_below(path, "key")),
+                "value-id": _member_id(field, member_path_below(path, "value")),
                 "value-required": False,
-                "value": _type(field, value, below(path, "value")),
+                "value": _type(field, value, member_path_below(path, "value")),
             }
         case Struct(members):
             return {"type": "struct", "fields": [_member(field, *member, path) for member in members]}
 
 
 def _member(field: Field, name: str, kind: DataType, path: str) -> dict[str, Any]:
-    inner = below(path, member_step(name))
+    inner = member_path_below(path, name)
     return {
         "id": _member_id(field, inner),
         "name": name,
@@ -112,33 +113,11 @@ def _member(field: Field, name: str, kind: DataType, path: str) -> dict[str, Any
     }
 
 
-def below(path: str, step: str) -> str:
-    """The path of a nested field below another."""
-    return f"{path}.{step}" if path else step
-
-
-def member_step(name: str) -> str:
-    """The name of a struct's member in the path of a nested field."""
-    return "`" + name.replace("`", "``") + "`" if "." in name or "`" in name else name
-
-
 def _member_id(field: Field, path: str) -> int:
-    number = member_ids(field).get(path)
+    number = (field.member_ids or {}).get(path)
     if number is None:
         raise UncarriedColumn(field.name, f"has no field id for {path!r} in it")
     return number
-
-
-def member_ids(field: Field) -> dict[str, int]:
-    """The ids of the nested fields of a column, by path."""
-    ids: dict[str, int] = getattr(field, "member_ids", None) or {}
-    return ids
-
-
-def last_column_id(schema: Schema) -> int:
-    """The highest id of a column or nested field that any version of the schema has had."""
-    nested = [number for field in schema.fields for number in member_ids(field).values()]
-    return max([schema.highest_field_id, *nested])
 
 
 def unreadable_columns(file_schema: Schema, schema: Schema) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.schema.schema import Schema
 from app.kernel.iceberg.partition_specs import last_partition_id, partition_columns, spec_of
-from app.kernel.iceberg.schemas import iceberg_schema, last_column_id
+from app.kernel.iceberg.schemas import iceberg_schema
 
 MAIN: Final = "main"
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -123,7 +123,7 @@ def table_metadata(table: TableVersions) -> TableMetadata:
         last_updated_ms=max(
             [each.timestamp_ms for each in snapshots], default=milliseconds(table.created_at)
         ),
-        last_column_id=last_column_id(newest),
+        last_column_id=newest.highest_field_id,
         schemas=[iceberg_schema(schemas[number], table.omit) for number in sorted(schemas)],
         current_schema_id=newest.id,
         partition_specs=[spec_of(())] + ([spec] if columns else []),

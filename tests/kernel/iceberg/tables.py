@@ -12,15 +12,7 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.kernel.format.file_group import ColumnStatistics
-from app.kernel.format.schema.schema import Field
 from app.kernel.iceberg.manifests import DataEntry, DeleteEntry, ManifestForm
-
-
-class NestedField(Field, frozen=True, kw_only=True):
-    """A column with the ids of its nested fields."""
-
-    member_ids: dict[str, int]
-
 
 LOCATION = "s3://hw-tables/0190163d-8694-739b-aea5-966c26f8ad91/v3"
 

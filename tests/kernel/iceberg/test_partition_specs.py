@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from app.kernel.format.partition.row_partitions import partition_codes
-from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import parse_type
 from app.kernel.iceberg.partition_specs import (
     json_values,
@@ -22,7 +22,7 @@ from app.kernel.iceberg.partition_specs import (
     partition_spec,
     partition_values,
 )
-from tests.kernel.iceberg.tables import NestedField, dataset
+from tests.kernel.iceberg.tables import dataset
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 DAY = dt.timedelta(days=1)
@@ -139,7 +139,7 @@ def test_member_of_a_struct_is_found_by_its_id() -> None:
         {"id": "int64", "meta": "struct<at: timestamp, tag: string>"}, ["day(meta.at)", "meta.tag"]
     )
     ids = {"at": 11, "tag": 12}
-    meta = NestedField(id=2, name="meta", type="struct<at: timestamp, tag: string>", member_ids=ids)
+    meta = Field(id=2, name="meta", type="struct<at: timestamp, tag: string>", member_ids=ids)
     schema = Schema(id=1, fields=(definition.schema.fields[0], meta))
     fields = partition_spec(structs.replace(definition, schema=schema))["fields"]
     assert [(field["source-id"], field["name"]) for field in fields] == [

@@ -9,11 +9,9 @@ from app.kernel.format.schema.types import parse_type
 from app.kernel.iceberg.schemas import (
     UncarriedColumn,
     iceberg_schema,
-    last_column_id,
     promotes,
     unreadable_columns,
 )
-from tests.kernel.iceberg.tables import NestedField
 
 
 def schema_of(*fields: Field, number: int = 1) -> Schema:
@@ -67,7 +65,7 @@ def test_fields_keep_their_ids_names_docs_and_whether_they_are_required() -> Non
 def test_nested_fields_have_their_ids() -> None:
     kind = "struct<tags: list<string>, `a.b`: map<string, struct<x: int32>>>"
     ids = {"tags": 2, "tags.element": 3, "`a.b`": 4, "`a.b`.key": 5, "`a.b`.value": 6, "`a.b`.value.x": 7}
-    schema = schema_of(NestedField(id=1, name="s", type=kind, member_ids=ids))
+    schema = schema_of(Field(id=1, name="s", type=kind, member_ids=ids))
     [column] = iceberg_schema(schema)["fields"]
     tags, pairs = column["type"]["fields"]
     assert (tags["id"], tags["name"], tags["required"]) == (2, "tags", False)
@@ -75,7 +73,7 @@ def test_nested_fields_have_their_ids() -> None:
     assert (pairs["id"], pairs["name"]) == (4, "a.b")
     assert (pairs["type"]["key-id"], pairs["type"]["value-id"]) == (5, 6)
     assert pairs["type"]["value"]["fields"] == [{"id": 7, "name": "x", "required": False, "type": "int"}]
-    assert last_column_id(schema) == 7
+    assert schema.highest_field_id == 7
 
 
 def test_column_without_nested_ids_is_refused_unless_it_is_left_out() -> None:
