@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from app.core.timeline.values import GroupFiles
 from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.sql.conditions.prune import RowFilter
 
 
 class GroupsOfFiles:
@@ -24,8 +25,9 @@ class GroupsOfFiles:
         first: str,
         end: str,
         limit: int,
+        where: RowFilter | None = None,
     ) -> GroupFiles:
-        """Those of one group, so that all others are read with further calls."""
+        """Those of one group, so that all others are read with further calls. Nothing is left out by statistics."""
         found = [
             file for file in self.files_at(version) if file.kind in kinds and first <= file.file_group < end
         ]

@@ -21,6 +21,7 @@ from app.core.timeline.values import (
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.prune import RowFilter
 
 
 class OutcomeUnknown(Exception):
@@ -85,11 +86,13 @@ class VersionGroups(Protocol):
         first: str,
         end: str,
         limit: int,
+        where: RowFilter | None = None,
     ) -> GroupFiles:
         """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-        There are at most `limit`, and more where a single group has more: all of the group are among them. Raises
-        VersionExpired, NotFound (dataset gone).
+        There are at most `limit`, and more where a single group has more: all of the group are among them. With
+        `where`, base files are left out that have no selected row by their statistics. Raises VersionExpired, NotFound
+        (dataset gone).
         """
         ...
 

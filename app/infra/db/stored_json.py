@@ -47,7 +47,8 @@ class Document(TypeDecorator[Any]):
     member, or lacks one, is refused with UnreadableDocument.
 
     The column is `json`, not `jsonb`: column bounds and error facts quote users' strings, and jsonb refuses
-    the NUL character that a string may hold. Nothing is ever searched inside a document.
+    the NUL character that a string may hold. Nothing is searched inside a document but the bounds of columns, as text
+    (`app/core/timeline/repository/pruning.py`).
     """
 
     impl = JSON(none_as_null=True)

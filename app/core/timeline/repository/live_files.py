@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Connection,
+    FromClause,
     Select,
     and_,
     any_,
@@ -26,10 +27,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.core.timeline.repository.pruning import PrunedFiles, pruned_files
 from app.core.timeline.tables import files
 from app.core.timeline.values import GroupFiles
 from app.infra.db.any_of import end_of_prefix
 from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind, bucket_prefix
+from app.kernel.sql.conditions.prune import RowFilter
 
 _DATASET: Final = bindparam("dataset", type_=files.c.dataset_id.type)
 _VERSION: Final = bindparam("version", type_=files.c.added_version.type)
@@ -41,9 +44,11 @@ _HALVES: Final = (files.c.removed_version.is_(None), files.c.removed_version > _
 _PARTITIONS_CACHED: Final = 16
 
 
-def _halves(columns: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
+def _halves(
+    columns: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool], source: FromClause = files
+) -> list[Select[Any]]:
     at_version = files.c.dataset_id == _DATASET, files.c.added_version <= _VERSION
-    return [select(*columns).where(*at_version, half, *conditions) for half in _HALVES]
+    return [select(*columns).select_from(source).where(*at_version, half, *conditions) for half in _HALVES]
 
 
 # Statements are made once: each plan and each page needs some.
@@ -51,13 +56,17 @@ _LIVE: Final = union_all(*_halves(FILE_COLUMNS))
 _OF_KINDS: Final = files.c.kind == any_(bindparam("kinds", type_=ARRAY(files.c.kind.type)))
 _FROM: Final = bindparam("first", type_=_GROUP.type) <= _GROUP
 _BEFORE: Final = bindparam("end", type_=_GROUP.type) > _GROUP
-_FIRST_FILES: Final = (
-    union_all(
-        *(half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM, _BEFORE))
-    )
-    .order_by(_GROUP.name)
-    .limit(_LIMIT)
-)
+
+
+def _first_files(pruned: PrunedFiles) -> CompoundSelect[Any]:
+    """The files of the first groups of a range, as far as they are not pruned."""
+    conditions = _OF_KINDS, _FROM, _BEFORE, pruned.condition
+    halves = _halves(FILE_COLUMNS, *conditions, source=pruned.source)
+    firsts = union_all(*(half.order_by(_GROUP).limit(_LIMIT) for half in halves))
+    return firsts.order_by(_GROUP.name).limit(_LIMIT)
+
+
+_FIRST_FILES: Final = _first_files(PrunedFiles(source=files, condition=true()))
 _ALL_GROUPS: Final = union_all(*_halves([_GROUP], _OF_KINDS)).subquery()
 _GROUP_AT: Final = (
     select(_ALL_GROUPS.c.file_group)
@@ -140,13 +149,16 @@ def files_of_groups(
     first: str,
     end: str,
     limit: int,
+    where: RowFilter | None,
 ) -> GroupFiles:
     """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-    There are at most `limit`, and more where a single group has more: all of the group are among them.
+    There are at most `limit`, and more where a single group has more: all of the group are among them. With `where`,
+    base files are left out that have no selected row by their statistics.
     """
     values = {**_values(dataset_id, version, kinds), "first": first, "end": end, "limit": limit}
-    group_files = [data_file(row) for row in connection.execute(_FIRST_FILES, values)]
+    query = _FIRST_FILES if where is None else _first_files(pruned_files(where))
+    group_files = [data_file(row) for row in connection.execute(query, values)]
     more = len(group_files) == limit
     if more:
         # The group of the last file may have more.

@@ -47,6 +47,7 @@ from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.instant import Action
 from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import Page, PageTokens
+from app.kernel.sql.conditions.prune import RowFilter
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
@@ -83,14 +84,16 @@ class TimelineStore:
         first: str,
         end: str,
         limit: int,
+        where: RowFilter | None = None,
     ) -> GroupFiles:
         """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-        There are at most `limit`, and more where a single group has more: all of the group are among them. Raises
-        VersionExpired, NotFound (dataset gone).
+        There are at most `limit`, and more where a single group has more: all of the group are among them. With
+        `where`, base files are left out that have no selected row by their statistics. Raises VersionExpired, NotFound
+        (dataset gone).
         """
         with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            return files_of_groups(connection, dataset_id, version, kinds, first, end, limit)
+            return files_of_groups(connection, dataset_id, version, kinds, first, end, limit, where)
 
     def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
         """The paths of partitions that may have files at the version, each once, in any order.

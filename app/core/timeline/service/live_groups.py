@@ -11,6 +11,7 @@ from app.core.timeline.ports import VersionGroups
 from app.kernel.commit.read_plan import prunes_partitions, reaches_partition
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind
+from app.kernel.sql.conditions.prune import RowFilter
 from app.kernel.sql.conditions.tree import Filter
 
 _FILES_MIN: Final = 64
@@ -24,7 +25,7 @@ class LiveGroups:
     """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order.
 
     `ranges`: those of the names that are wanted, in order, without their ends; None for all. Groups have numbers only
-    without.
+    without. `where`: base files that have no selected row by their statistics are left out; None for no filter.
     """
 
     timeline: VersionGroups
@@ -33,6 +34,7 @@ class LiveGroups:
     version: int
     kinds: Collection[FileKind]
     ranges: Sequence[tuple[str, str]] | None = None
+    where: RowFilter | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def reached(
@@ -68,7 +70,7 @@ class LiveGroups:
         for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
             first, more = max(first, start), first < end
             while more:
-                batch = self.timeline.files_of_groups(*self._at, first, end, limit)
+                batch = self.timeline.files_of_groups(*self._at, first, end, limit, self.where)
                 for name, _ in groupby(batch.files, key=lambda file: file.file_group):
                     self._numbers[name] = number
                     number += 1

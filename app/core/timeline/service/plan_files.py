@@ -1,12 +1,13 @@
 """The one planning of reads: which files of a version may have the rows that are selected.
 
-Partitions are chosen first, by their paths, so that files of other partitions are never read from the catalogue.
+Partitions are chosen first, by their paths, so that files of other partitions are never read from the catalogue. Then
+Postgres leaves out base files by their statistics (`app.core.timeline.repository.pruning`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -14,8 +15,10 @@ from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionGroups
 from app.core.timeline.service.live_groups import LiveGroups
 from app.kernel.commit.read_plan import GroupScan, plan_read
+from app.kernel.commit.write_plan import WriteScope, reaches
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.sql.conditions.prune import RowFilter
 from app.kernel.sql.conditions.tree import Filter
 
 
@@ -38,25 +41,40 @@ class FilePlanner:
 
     timeline: VersionGroups
 
-    def batches(
-        self, dataset: Dataset, definition: DatasetDefinition, version: int, selection: FileSelection
-    ) -> Iterator[Sequence[DataFile]]:
-        """The files of whole groups, some groups at a time, ordered by group and path.
-
-        Those of partitions that certainly have no selected row are left out.
-        """
-        groups = LiveGroups(
-            timeline=self.timeline,
-            tenant_id=dataset.tenant_id,
-            dataset_id=dataset.id,
-            version=version,
-            kinds=selection.kinds,
-        )
-        yield from groups.reached(definition, where=selection.where, globs=selection.globs).batches()
-
     def scans(
         self, dataset: Dataset, definition: DatasetDefinition, version: int, selection: FileSelection
     ) -> Iterator[GroupScan]:
         """The groups that may have selected rows, by name, each with the ranges of rows to read."""
-        for files in self.batches(dataset, definition, version, selection):
-            yield from plan_read(definition, files, where=selection.where, partitions=selection.globs)
+        where, globs = selection.where, selection.globs
+        groups = self._groups(dataset, version, selection.kinds)
+        for files in groups.reached(definition, where=where, globs=globs).batches():
+            yield from plan_read(definition, files, where=where, partitions=globs)
+
+    def base_files(
+        self,
+        dataset: Dataset,
+        definition: DatasetDefinition,
+        version: int,
+        where: Filter | None,
+        first: str = "",
+    ) -> Iterator[Sequence[DataFile]]:
+        """The base files that may have rows for which `where` is true, by group from the name `first` on, and by path.
+
+        Each sequence has all such files of its groups, and may be empty.
+        """
+        groups = self._groups(dataset, version, (FileKind.BASE,))
+        if where is not None:
+            groups = replace(groups, where=RowFilter(where=where, schema=definition.schema))
+        scope = WriteScope(where=where)
+        for files in groups.reached(definition, where=where, globs=None).batches(first):
+            # What Postgres cannot compare is left for the rules in full.
+            yield [file for file in files if reaches(scope, definition, file)]
+
+    def _groups(self, dataset: Dataset, version: int, kinds: tuple[FileKind, ...]) -> LiveGroups:
+        return LiveGroups(
+            timeline=self.timeline,
+            tenant_id=dataset.tenant_id,
+            dataset_id=dataset.id,
+            version=version,
+            kinds=kinds,
+        )

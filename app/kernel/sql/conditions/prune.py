@@ -173,7 +173,7 @@ def _compared(bounds: _Bounds, operator: Operator, value: Any) -> _Outcomes:
 
 def _like(bounds: _Bounds, pattern: str) -> _Outcomes:
     """Strings with one prefix are adjacent in order, so a pattern is bounded by its prefix."""
-    prefix, rest = _prefix(pattern)
+    prefix, rest = like_prefix(pattern)
     low, high = bounds.low, bounds.high
     if not rest:
         return _compared(bounds, Operator.EQUAL, prefix)
@@ -182,8 +182,8 @@ def _like(bounds: _Bounds, pattern: str) -> _Outcomes:
     return bounds.outcomes(true=begins, false=not (rest.strip("%") == "" and (every_begins or not prefix)))
 
 
-def _prefix(pattern: str) -> tuple[str, str]:
-    """The prefix of every string that matches, and the rest of the pattern."""
+def like_prefix(pattern: str) -> tuple[str, str]:
+    """The prefix of every string that matches a pattern of LIKE, and the rest of the pattern."""
     prefix = []
     place = 0
     while place < len(pattern) and pattern[place] not in "%_":
