@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import decimal
 import io
@@ -34,6 +35,13 @@ EPOCH = dt.date(1970, 1, 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
 ODD_TEXTS = st.sampled_from(
     ['"', "\\", '\\"', '\\\\"', '":', "null", "{", "\x00\x1f\x7f", "\u2028\u2029", "é😀", ""]
+)
+
+# A file of DuckDB with an interval, which PyArrow does not write.
+INTERVAL_FILE = base64.b64decode(
+    "UEFSMRUAFSQVJCwVAhUAFQYVBgAAAgAAAAIBAQAAAAIAAAAAAAAAFQIZLDUAGA1kdWNrZGJfc2NoZW1hFQIAFQ4VGBUCGAFp"
+    "JSoAFgIZHBkcJgAcFQ4ZBRkYAWkVABYCFkYWRiYIAAAWRhYCJggWRgAoKER1Y2tEQiB2ZXJzaW9uIHYxLjUuNSAoYnVpbGQg"
+    "ZDhjZGFhMzNmZCkZHBwAAAB6AAAAUEFSMQ=="
 )
 
 PLAIN_VALUES: dict[str, st.SearchStrategy[Any]] = {

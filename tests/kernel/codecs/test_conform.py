@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import json
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 
 from app.kernel.codecs import conform
 from app.kernel.codecs.arrow.arrow_casts import is_exact
+from app.kernel.codecs.record_errors import BadRecords
 from app.kernel.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.kernel.format.schema.types import parse_type
 from tests.kernel.codecs.samples import schema_of, tables
@@ -377,3 +379,32 @@ def test_strings_are_read_as_uuids(kind: pa.DataType) -> None:
     assert [error["pointer"] for error in caught.value.facts["errors"]] == ["/rows/1/x"]
     with pytest.raises(SchemaMismatch, match="without loss"):
         conform(pa.table({"x": [text]}), schema_of({"x": "binary"}))
+
+
+TIMES_AND_DAYS = [
+    (pa.time32("s"), 90_000, "string", "90000 s since midnight"),
+    (pa.time64("us"), -5, "string", "-5 us since midnight"),
+    (pa.date64(), 1, "date", "1 ms since 1970-01-01"),
+    (pa.date64(), 2**60, "date", f"{2**60} ms since 1970-01-01"),
+    (pa.date32(), 4_000_000, "date", "4000000 days since 1970-01-01"),
+    (pa.timestamp("us"), 2**62, "timestamp_ntz", f"{2**62} us since 1970-01-01"),
+    (pa.timestamp("s", "UTC"), 2**50, "timestamp", f"{2**50} s since 1970-01-01"),
+    (pa.timestamp("ms"), -(2**60), "timestamp_ntz(ms)", f"{-(2**60)} ms since 1970-01-01"),
+]
+
+
+@pytest.mark.parametrize(("kind", "number", "target", "text"), TIMES_AND_DAYS)
+def test_times_and_days_out_of_range_are_errors_of_their_rows(kind, number, target, text):
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    table = pa.table({"c": pa.array([0, number], width).view(kind), "d": [1, 2]})
+    with pytest.raises(SchemaMismatch) as caught:
+        conform(table, schema_of({"c": target, "d": "int64"}))
+    [error] = caught.value.facts["errors"]
+    assert error["pointer"] == "/rows/1/c"
+    assert f"expected {target}, got {text}, which" in error["detail"]
+    bad = []
+    records = BadRecords(write=bad.extend)
+    assert conform(table, schema_of({"c": target, "d": "int64"}), bad_records=records).num_rows == 1
+    records.close()
+    sent = "1970-01-01 00:00:00.001" if number == 1 else text
+    assert json.loads(bad[0].payload) == {"c": sent, "d": 2}

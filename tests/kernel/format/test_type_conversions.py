@@ -47,7 +47,7 @@ from app.kernel.format.schema.types import (
     OUTSIDE_YEARS,
     Form,
 )
-from tests.kernel.codecs.samples import arrow_stream, schema_of
+from tests.kernel.codecs.samples import INTERVAL_FILE, arrow_stream, schema_of
 
 UTC = dt.UTC
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - numbers of wall-clock times
@@ -464,13 +464,8 @@ OUT: Final[list[tuple[str, str, Callable[[], Read]]]] = [
             "json": lambda: read_lines("timestamp", [b'{"x": "9999-12-31T23:59:59-01:00"}']),
         }.items()
     ),
-    *(
-        (NOT_OF_A_DAY, name, read)
-        for name, read in {
-            "avro": lambda: through_avro("long time-micros", [86_400_000_000]),
-            "avro millis": lambda: through_avro("int time-millis", [-1]),
-        }.items()
-    ),
+    (NOT_OF_A_DAY, "avro", lambda: through_avro("long time-micros", [86_400_000_000])),
+    (NOT_OF_A_DAY, "avro millis", lambda: through_avro("int time-millis", [-1])),
     *(
         ("decimal precision must be 1–38, not 40", name, read)
         for name, read in {
@@ -498,10 +493,13 @@ OUT: Final[list[tuple[str, str, Callable[[], Read]]]] = [
         }.items()
         for key in (pa.array([1.5]), pa.array([[1]]), pa.array([{"a": 1}]))
     ),
-    (
-        kind_named("intervals of months, days and time").refused,
-        "arrow",
-        lambda: through_arrow(pa.array([(1, 2, 3)], pa.month_day_nano_interval())),
+    *(
+        (kind_named("intervals of months, days and time").refused, "interval", read)
+        for read in (
+            lambda: through_arrow(pa.array([(1, 2, 3)], pa.month_day_nano_interval())),
+            lambda: read_columnar(Format.PARQUET, INTERVAL_FILE),
+            lambda: through_avro("fixed duration", [b"\0" * 12]),
+        )
     ),
 ]
 

@@ -20,6 +20,13 @@ _VARIABLE: Final = (
     pa.types.is_large_binary,
 )
 _FIXED_BYTES_MAX: Final = 32
+_NUMBERS: Final = {
+    pa.time32("s"): pa.int32(),
+    pa.time32("ms"): pa.int32(),
+    pa.time64("us"): pa.int64(),
+    pa.time64("ns"): pa.int64(),
+    pa.date64(): pa.int64(),
+}
 _OCTETS: Final[dict[pa.DataType, pa.DataType]] = {
     pa.string(): pa.binary(),
     pa.large_string(): pa.large_binary(),
@@ -90,9 +97,7 @@ def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, 
     """The elements of a valid array of the type with rejected values, as (indices, reason)."""
     match data_type:
         case FlatType():
-            refusal = data_type.out_of_range(array)
-            if refusal is not None:
-                yield _where(refusal[0]), refusal[1]
+            yield from _out_of_range(array, data_type)
         case Struct(members):
             for (_, member), child in zip(members, array.flatten(), strict=True):
                 yield from invalid_rows(child, member)
@@ -106,13 +111,33 @@ def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, 
             yield from _of_elements(entries, invalid_rows(items, value))
 
 
-def without_text(array: pa.Array) -> pa.Array:
-    """The same array with bytes instead of text, so that its validation does not check UTF-8.
+def _out_of_range(array: pa.Array, data_type: FlatType) -> Iterator[tuple[_Rows, str]]:
+    misfits = data_type.out_of_range(array)
+    if misfits is None or not pc.any(misfits, min_count=0).as_py():
+        return
+    rows = _where(misfits)
+    by_reason: dict[str, list[int]] = {}
+    for row, reason in zip(rows.tolist(), data_type.range_faults(array.take(pa.array(rows))), strict=True):
+        by_reason.setdefault(reason, []).append(row)
+    for reason, places in by_reason.items():
+        yield np.array(places, dtype=np.int64), reason
 
-    Text in dictionaries and in lists of fixed size is unchanged.
+
+def without_text(array: pa.Array) -> pa.Array:
+    """The same array with bytes instead of text, and numbers instead of days and times of day, so that its validation
+    checks neither UTF-8 nor their range.
+
+    Those in dictionaries and in lists of fixed size are unchanged.
     """
     kind = _octets_type(array.type)
     return array if kind == array.type else array.view(kind)
+
+
+def has_clocks(kind: pa.DataType) -> bool:
+    """Whether `without_text` has numbers instead of values of the type."""
+    if kind in _NUMBERS:
+        return True
+    return any(has_clocks(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _octets_type(kind: pa.DataType) -> pa.DataType:
@@ -127,7 +152,7 @@ def _octets_type(kind: pa.DataType) -> pa.DataType:
             return pa.list_(kind.value_field.with_type(_octets_type(kind.value_type)))
         case pa.LargeListType():
             return pa.large_list(kind.value_field.with_type(_octets_type(kind.value_type)))
-    return _OCTETS.get(kind, kind)
+    return _NUMBERS.get(kind, _OCTETS.get(kind, kind))
 
 
 def invalid_text_rows(array: pa.Array) -> _Rows:

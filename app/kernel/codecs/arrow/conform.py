@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from app.kernel.codecs.arrow.arrow_casts import cast_exact, ignored_members, is_exact
 from app.kernel.codecs.arrow.arrow_checks import (
     expanded_bytes,
+    has_clocks,
     invalid_rows,
     invalid_text_rows,
     viewed_bytes,
@@ -278,9 +279,28 @@ def _original(array: pa.Array) -> pa.Array:
         return array
     if isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind):
         return array
-    return (
-        array if pa.types.is_fixed_size_binary(kind) or "binary" in str(kind) else pc.cast(array, pa.string())
-    )
+    if pa.types.is_fixed_size_binary(kind) or "binary" in str(kind):
+        return array
+    return _shown_texts(array)
+
+
+def _shown_texts(array: pa.Array) -> pa.Array:
+    """The texts of values, of which days and times may be out of range."""
+    kind = array.type
+    if kind == pa.date64():
+        # Its own text would leave out the time of day.
+        moments = pc.cast(array.view(pa.int64()).view(pa.timestamp("ms")), pa.string())
+        texts = pc.replace_substring_regex(moments, " 00:00:00.000$", "")
+    elif pa.types.is_timestamp(kind):
+        # With a zone, Arrow writes a time beyond its range as another one.
+        texts = pc.cast(array.view(pa.int64()).view(pa.timestamp(kind.unit)), pa.string())
+        if kind.tz is not None:
+            texts = pc.replace_substring_regex(texts, "([0-9])$", r"\1Z")
+    else:
+        texts = pc.cast(array, pa.string())
+    since = "midnight" if pa.types.is_time(kind) else "1970-01-01"
+    unit = getattr(kind, "unit", "ms")
+    return pc.replace_substring_regex(texts, r"^<value out of range: (-?\d+)>$", rf"\1 {unit} since {since}")
 
 
 def _column_faults(
@@ -341,8 +361,9 @@ def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
             with reader_faults(f"the Arrow data of column {shown(name)} are inconsistent"):
                 without_text(array).validate(full=True)
                 bad_rows[name] = [int(number) for number in invalid_text_rows(array)]
-        if not any(bad_rows.values()):
+        if not any(bad_rows.values()) and not any(map(has_clocks, batch.schema.types)):
             raise malformed("the Arrow data are inconsistent", fault) from None
+        # Days and times of day that are out of range are refused where they are converted.
         return bad_rows
     return {}
 

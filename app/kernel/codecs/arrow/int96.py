@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.kernel.codecs.arrow.arrow_casts import map_entries, packed_offsets
-from app.kernel.format.errors import MalformedBody
-from app.kernel.format.schema.types import FINER_THAN_MICROS, timestamp_bounds
+from app.kernel.format.schema.types import timestamp_bounds
 
 _MICROS: Final = pa.timestamp("us")
 # Milliseconds that are certainly within the range of nanoseconds.
@@ -37,8 +37,8 @@ def with_whole_times(
     """The batches, whose times of INT96 are in milliseconds, with these in microseconds.
 
     `nanos`: the columns with such times, in nanoseconds, in batches of any size. Times that are beyond the years
-    0001–9999 stay so. A column is in nanoseconds in a batch with times that are finer than a microsecond. Raises
-    MalformedBody for such a time beside one that nanoseconds do not reach.
+    0001–9999 stay so. A column is in nanoseconds in a batch with times that are finer than a microsecond, and has texts
+    if nanoseconds do not reach all of its times.
     """
     pending = pa.table({})
     for batch in batches:
@@ -48,33 +48,33 @@ def with_whole_times(
         for name in pending.column_names:
             number = batch.schema.get_field_index(name)
             part = pending.column(name).slice(0, batch.num_rows).combine_chunks()
-            values = _combined(batch.column(number), part, name)
+            values = _combined(batch.column(number), part)
             batch = batch.set_column(number, batch.schema.field(number).with_type(values.type), values)
         pending = pending.slice(batch.num_rows)
         yield batch
 
 
-def _combined(millis: pa.Array, nanos: pa.Array, name: str) -> pa.Array:
+def _combined(millis: pa.Array, nanos: pa.Array) -> pa.Array:
     kind = millis.type
     if kind == nanos.type:
         return millis
     if pa.types.is_timestamp(kind):
-        return _times(millis, nanos, name)
+        return _times(millis, nanos)
     if pa.types.is_struct(kind):
         pairs = zip(millis.flatten(), nanos.flatten(), strict=True)
-        members = [_combined(one, other, name) for one, other in pairs]
+        members = [_combined(one, other) for one, other in pairs]
         names = [field.name for field in kind]
         return pa.StructArray.from_arrays(members, names=names, mask=millis.is_null())
     if pa.types.is_map(kind):
         entries, others = map_entries(millis), map_entries(nanos)
         pairs = zip(entries.flatten().flatten(), others.flatten().flatten(), strict=True)
-        keys, items = (_combined(one, other, name) for one, other in pairs)
+        keys, items = (_combined(one, other) for one, other in pairs)
         return pa.MapArray.from_arrays(packed_offsets(entries), keys, items, mask=millis.is_null())
-    elements = _combined(millis.flatten(), nanos.flatten(), name)
+    elements = _combined(millis.flatten(), nanos.flatten())
     return pa.ListArray.from_arrays(packed_offsets(millis), elements, mask=millis.is_null())
 
 
-def _times(millis: pa.Array, nanos: pa.Array, name: str) -> pa.Array:
+def _times(millis: pa.Array, nanos: pa.Array) -> pa.Array:
     whole = millis.view(pa.int64()).fill_null(0).to_numpy()
     wrapped = nanos.view(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
     rest = (wrapped - whole.view(np.uint64) * np.uint64(1_000_000)).view(np.int64)
@@ -88,7 +88,12 @@ def _times(millis: pa.Array, nanos: pa.Array, name: str) -> pa.Array:
         )
     if (np.abs(whole) <= _NANOS_MILLIS_MAX).all():
         return nanos
-    place = int(fine[0])
-    second = pa.scalar(int(whole[place]) // 1_000, pa.timestamp("s")).cast(pa.string()).as_py()
-    digits = int(whole[place]) % 1_000 * 1_000_000 + int(rest[place])
-    raise MalformedBody(f"column {name!r}: a time of INT96, {second}.{digits:09d}, {FINER_THAN_MICROS}")
+    return _texts(whole, rest, millis)
+
+
+def _texts(whole: npt.NDArray[np.int64], rest: npt.NDArray[np.int64], millis: pa.Array) -> pa.StringArray:
+    """The times with all digits, for the error of a row."""
+    texts = np.datetime_as_string(whole.astype("datetime64[ms]")).tolist()
+    digits = (f"{text}{nanos:06d}" for text, nanos in zip(texts, rest.tolist(), strict=True))
+    valid = millis.is_valid().to_pylist()
+    return pa.array([text if each else None for text, each in zip(digits, valid, strict=True)], pa.string())

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 
 from app.kernel.codecs.arrow.int96 import int96_columns, with_whole_times
 from app.kernel.codecs.arrow.parquet_pages import large_pages
-from app.kernel.codecs.faults import reader_faults
+from app.kernel.codecs.faults import mismatch, reader_faults, shown
 from app.kernel.codecs.parts import ANY_PARTS, PART_BYTES_MIN, PartLimits
 from app.kernel.format.errors import MalformedBody
 from app.kernel.format.rows.formats import Source
+from app.kernel.format.schema.types import Form, foreign_kind
 
 # A dictionary value of a megabyte takes a bit per row in the file and a megabyte per row in memory.
 _EXPANDED_BYTES_MAX: Final = 64 << 20
@@ -25,6 +26,7 @@ _REPEATED_BYTES_MAX: Final = 1_024
 _JOINED_ROWS: Final = 32_768
 _JOINED_BYTES: Final = 8 << 20
 _PROBE_BUFFER_BYTES: Final = 64 << 10
+_INTERVAL: Final = "INTERVAL"
 
 
 class _Text(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +39,18 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
-    """The file with its footer read. `source` must be seekable. Raises MalformedBody."""
+    """The file with its footer read. `source` must be seekable. Raises MalformedBody, SchemaMismatch for a column of
+    a type that no column has, which Arrow reads as bytes.
+    """
     with reader_faults("the Parquet file cannot be read"):
         _check_magic(source)
-        return pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        intervals = [column.path for column in _columns(file) if column.converted_type == _INTERVAL]
+    if intervals:
+        kind = foreign_kind(Form.PARQUET, _INTERVAL)
+        reason = "" if kind is None else f": {kind.refused}"
+        mismatch("/rows", f"column {shown(intervals[0])} is of Parquet type {_INTERVAL}{reason}")
+    return file
 
 
 def rows_before(metadata: pq.FileMetaData, row_group: int) -> int:

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.format.schema.types.flat import (
+    Converted,
     FlatType,
     OrderNumbers,
     RefusedText,
     Steps,
     outside,
+    refused_where,
     texts_within,
     within,
 )
@@ -25,6 +27,8 @@ DATE_DAYS_MIN: Final = -719_162
 DATE_DAYS_MAX: Final = 2_932_896
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _EPOCH: Final = dt.date(1970, 1, 1)
+_DAY_MILLIS: Final = 86_400_000
+_OUTSIDE_YEARS: Final = "which is outside the years 0001–9999"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,31 @@ class Date(FlatType):
     def arrow_forms(self) -> tuple[pa.DataType, ...]:
         return (pa.date32(), pa.date64())
 
-    def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        return outside(array, DATE_DAYS_MIN, DATE_DAYS_MAX), "got a date outside the years 0001–9999"
+    def converts(self, source: pa.DataType) -> bool:
+        return self.accepts(source)
+
+    def from_arrow(self, array: pa.Array) -> pa.Array:
+        values, refusals = self.converted(array)
+        if refusals:
+            raise pa.ArrowInvalid("a time is no whole day, or out of range")
+        return values
+
+    def converted(self, array: pa.Array) -> Converted:
+        if pa.types.is_date32(array.type):
+            return array, {}
+        millis = array.view(pa.int64())
+        days = pc.divide(millis, _DAY_MILLIS)
+        parts = pc.not_equal(pc.multiply(days, _DAY_MILLIS), millis)
+        misfits = pc.or_(parts, pc.or_(pc.less(days, DATE_DAYS_MIN), pc.greater(days, DATE_DAYS_MAX)))
+        _, refusals = refused_where(millis, misfits, _refusal)
+        whole = pc.if_else(misfits, pa.scalar(None, pa.int64()), days)
+        return pc.cast(whole, pa.int32()).view(pa.date32()), refusals
+
+    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
+        return outside(array, DATE_DAYS_MIN, DATE_DAYS_MAX)
+
+    def range_faults(self, array: pa.Array) -> list[str]:
+        return [f"got {text}, {_OUTSIDE_YEARS}" for text in self.json_values(array)]
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         return within(pc.cast(texts, pa.date32()), DATE_DAYS_MIN, DATE_DAYS_MAX)
@@ -89,6 +116,13 @@ class Date(FlatType):
     @property
     def widening(self) -> str:
         return "it may become a timestamp, with explicit_cast"
+
+
+def _refusal(millis: int) -> RefusedText:
+    days, rest = divmod(millis, _DAY_MILLIS)
+    within_years = DATE_DAYS_MIN <= days <= DATE_DAYS_MAX
+    reason = "which is no whole day" if rest and within_years else _OUTSIDE_YEARS
+    return RefusedText(reason, got=f"{millis} ms since 1970-01-01")
 
 
 DATE: Final = Date()

@@ -116,10 +116,14 @@ class FlatType(ABC):
         """An array of an accepted type in the type's own. Raises ArrowInvalid."""
         return pc.cast(array, self.arrow)
 
-    def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        """Which values of an array of the type are not allowed, and what they are; None if Arrow has no such values."""
+    def out_of_range(self, array: pa.Array) -> pa.BooleanArray | None:
+        """Which values of an array of the type are not allowed; None if Arrow has no such values."""
         del array
         return None
+
+    def range_faults(self, array: pa.Array) -> list[str]:
+        """What is wrong with each of some values that are not allowed."""
+        raise NotImplementedError(f"every {self} is allowed: {len(array)}")
 
     # Text: CSV cells, map keys, JSON strings
 

@@ -177,8 +177,8 @@ KINDS: Final = (
         type="binary",
         names=_names(
             "binary | large_binary | binary_view | fixed_size_binary",
-            "BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY | BSON | INTERVAL",
-            "bytes | fixed | fixed duration",
+            "BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY | BSON",
+            "bytes | fixed",
             "bytes",
             "bytea",
             "BINARY | VARBINARY | BLOB | GEOMETRY",
@@ -279,7 +279,9 @@ KINDS: Final = (
     ForeignKind(
         name="intervals of months, days and time",
         type=None,
-        names=_names("month_interval | day_time_interval | month_day_nano_interval"),
+        names=_names(
+            "month_interval | day_time_interval | month_day_nano_interval", "INTERVAL", "fixed duration"
+        ),
         refused=_INTERVAL,
     ),
     ForeignKind(

@@ -95,8 +95,11 @@ class Real(FlatType):
             text,
         )
 
-    def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        return pc.invert(pc.is_finite(array)), f"got NaN or an infinity, {NOT_FINITE}"
+    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
+        return pc.invert(pc.is_finite(array))
+
+    def range_faults(self, array: pa.Array) -> list[str]:
+        return [f"got NaN or an infinity, {NOT_FINITE}"] * len(array)
 
     def csv_cells(self, array: pa.Array) -> pa.Array:
         if self.bits != 32 or not pc.any(pc.greater(pc.abs(array), self.exact_max), min_count=0).as_py():

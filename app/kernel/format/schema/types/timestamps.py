@@ -67,6 +67,8 @@ class Timestamp(FlatType):
         return bool(pa.types.is_timestamp(source)) and (source.tz is not None) == self.zoned
 
     def converted(self, array: pa.Array) -> Converted:
+        if pa.types.is_string(array.type):
+            return self._read_all(array)
         unit = array.type.unit
         values = array.view(pa.int64()).fill_null(0).to_numpy()
         per_second = _PER_SECOND[unit]
@@ -86,6 +88,18 @@ class Timestamp(FlatType):
         absent = misfits | array.is_null().to_numpy(zero_copy_only=False)
         return pa.array(numbers, pa.int64(), mask=absent).cast(self.arrow), refusals
 
+    def _read_all(self, texts: pa.StringArray) -> Converted:
+        """The values of texts that have the form of the type."""
+        values: list[int | None] = []
+        refusals = {}
+        for place, text in enumerate(texts.to_pylist()):
+            try:
+                values.append(None if text is None else self.read(text))
+            except RefusedText as error:
+                values.append(None)
+                refusals[place] = RefusedText(str(error), got=error.got or text)
+        return pa.array(values, pa.int64()).cast(self.arrow), refusals
+
     def _refusal(self, tick: int, unit: str) -> RefusedText:
         days, _ = divmod(tick, 86_400 * _PER_SECOND[unit])
         if not DATE_DAYS_MIN <= days <= DATE_DAYS_MAX:
@@ -93,8 +107,11 @@ class Timestamp(FlatType):
         text = str(pc.cast(pa.scalar(tick, pa.timestamp(unit)), pa.string()).as_py()).replace(" ", "T")
         return self.refusal(f"{text}Z" if self.zoned else text)
 
-    def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
-        return outside(array, *timestamp_bounds(self.unit)), f"got a time, {OUTSIDE_YEARS}"
+    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
+        return outside(array, *timestamp_bounds(self.unit))
+
+    def range_faults(self, array: pa.Array) -> list[str]:
+        return [f"got {text}, {OUTSIDE_YEARS}" for text in self.json_values(array)]
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         require(pc.match_substring_regex(texts, _ZONED if self.zoned else _LOCAL))
