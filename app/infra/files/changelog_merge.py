@@ -12,6 +12,7 @@ from app.infra.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, ParquetReader
 from app.infra.files.storage import Storage
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
+from app.kernel.format.rows.file_columns import as_stored, file_schema
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +42,7 @@ class ChangelogMerger:
         """
         deadline = self.clock() + self.seconds_max
         first = self.reader.open(files[0])
-        schema, inputs = first.schema_arrow, 0
+        schema, inputs = file_schema(first.schema_arrow), 0
         with create_parquet(
             self.storage,
             path,
@@ -51,7 +52,7 @@ class ChangelogMerger:
         ) as sink:
             for file in files:
                 parquet = self.reader.open(file)
-                if not parquet.schema_arrow.equals(schema, check_metadata=True):
+                if not file_schema(parquet.schema_arrow).equals(schema, check_metadata=True):
                     break
                 _copy(parquet, sink)
                 inputs += 1
@@ -65,4 +66,4 @@ class ChangelogMerger:
 
 def _copy(parquet: pq.ParquetFile, sink: ParquetSink) -> None:
     for number in range(parquet.metadata.num_row_groups):
-        sink.write(parquet.read_row_group(number, use_threads=False))
+        sink.write(as_stored(parquet.read_row_group(number, use_threads=False), sink.schema))

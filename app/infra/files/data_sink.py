@@ -31,6 +31,7 @@ from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind, Inde
 from app.kernel.format.index.key_hash import Hashes, hash_keys
 from app.kernel.format.index.key_index import BloomFilter, KeyIndex
 from app.kernel.format.paths import Folder
+from app.kernel.format.rows.file_columns import LAYOUT
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
 from app.kernel.format.rows.record_key import encode_keys
 
@@ -175,6 +176,7 @@ class DataSink(AbstractContextManager["DataSink"]):
                 statistics=column_statistics(file.sink.metadata[0], self._dataset.schema),
                 index_file=self._index_file(slot, file),
                 clustered_by=self._clustered_by,
+                layout=LAYOUT,
             )
         )
         if file.changes:

@@ -23,6 +23,7 @@ from app.infra.outages import fault_of_disk
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
+from app.kernel.format.rows.file_columns import as_stored, file_schema
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.schema_projection import project_rows, sources
@@ -50,13 +51,14 @@ _RowGroups: TypeAlias = ByteCache[tuple[str, int, _Columns], pa.Table]
 
 @dataclass(kw_only=True)
 class ParquetSink:
-    """An open Parquet file. Rows are divided into row groups of `row_group_rows`, or fewer that have
-    `ROW_GROUP_BYTES_MAX`; less than one group is buffered.
+    """An open Parquet file. Rows of `schema` are stored under `stored_schema`. They are divided into row groups of
+    `row_group_rows`, or fewer that have `ROW_GROUP_BYTES_MAX`; less than one group is buffered.
     """
 
     path: str
     out: pa.NativeFile
     schema: pa.Schema
+    stored_schema: pa.Schema
     open_writer: Callable[[pa.Table], pq.ParquetWriter]
     hashing: HashingSink
     row_group_rows: int
@@ -100,7 +102,9 @@ class ParquetSink:
         return self.writer
 
     def _write_group(self, table: pa.Table) -> None:
-        self._writer_of(table).write_table(table, row_group_size=max(table.num_rows, 1))
+        self._writer_of(table).write_table(
+            as_stored(table, self.stored_schema), row_group_size=max(table.num_rows, 1)
+        )
 
     def _flush(self, *, everything: bool) -> None:
         if not self._pending:
@@ -138,20 +142,27 @@ def create_parquet(
     row_group_rows: int,
     compression: FileCompression = FileCompression.ZSTD,
 ) -> Iterator[ParquetSink]:
-    """A new Parquet file; on an exception, or without `finish`, no file is left. Raises StorageFull."""
+    """A new Parquet file, of the present layout. On an exception, or without `finish`, no file is left.
+
+    Raises StorageFull.
+    """
     with suppress(_Unfinished), storage.create(path) as file:
         hashing = HashingSink(file)
         metadata: list[pq.FileMetaData] = []
         with ExitStack() as stack:
             out = stack.enter_context(buffered(hashing))
+            stored_schema = file_schema(schema)
 
             def open_writer(rows: pa.Table) -> pq.ParquetWriter:
-                return stack.enter_context(column_layout(rows, compression).open(out, schema, metadata))
+                return stack.enter_context(
+                    column_layout(rows, compression).open(out, stored_schema, metadata)
+                )
 
             sink = ParquetSink(
                 path=path,
                 out=out,
                 schema=schema,
+                stored_schema=stored_schema,
                 open_writer=open_writer,
                 hashing=hashing,
                 row_group_rows=row_group_rows,

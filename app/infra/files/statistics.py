@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.index.column_bounds import stored_bound
+from app.kernel.format.rows.file_columns import file_type
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.schema_projection import field_id
 from app.kernel.format.schema.types import DataType
@@ -67,7 +68,7 @@ def row_groups(
     comparable = {
         file_fields[number].name: places[number]
         for number, kind in filter_types.items()
-        if number in file_fields and file_fields[number].type == kind
+        if number in file_fields and file_fields[number].type in (kind, file_type(kind))
     }
     columns = _flat_columns(metadata, comparable)
     for group in range(metadata.num_row_groups) if numbers is None else numbers:

@@ -45,6 +45,7 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.result_file import RunFile
+from app.kernel.format.rows.file_columns import file_type
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
@@ -242,12 +243,17 @@ class _Layouts:
         self._schema_columns = _identities(schema)
         self._result_columns = _identities(result_schema)
         self._plain = {schema.id: True}
+        self._are_signed = all(field.type.equals(file_type(field.type)) for field in result_schema.to_arrow())
 
     def direct(self, rows: BaseRows) -> bool:
         """Whether the file can be read as it is: it has no deleted rows, it has the columns that are read under their
         names and types, and none that the schema has not.
+
+        A file of the present layout has signed integers in place of unsigned ones, which clients do not expect.
         """
         file = rows.file
+        if file.layout is not None and not self._are_signed:
+            return False
         if file.deletion_vector is not None or (rows.first, rows.end) != (0, file.row_count):
             return False
         if file.schema_id not in self._plain:
