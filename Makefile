@@ -10,7 +10,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-write bench-peers
+	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -201,6 +201,9 @@ bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making,
 
 bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages, parts of a snapshot, compactions (hours)
 	@$(BIN)/python -m bench.large_table $(BENCH)
+
+bench-open: setup ## plans of scans of open tables, and manifests: 100,000 files, beside a client that plans by itself
+	@$(BIN)/python -m bench.open_tables $(BENCH)
 
 bench-tombstones: setup ## deletes that leave tombstones, and upserts beside a million of them
 	@$(BIN)/python -m bench.tombstones $(BENCH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -111,6 +111,41 @@ class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     files: list[DataFile]
     more: bool
+
+
+class FileCounts(NamedTuple):
+    """Of the base files that a commit wrote, and of one part of them: how many there are at a version, the greatest
+    version that one of them is valid since, and the same of those that have deleted rows.
+    """
+
+    commit: int
+    part: int
+    files: int
+    latest: int
+    vectors: int
+    latest_vector: int
+
+
+class FileBlock(NamedTuple):
+    """The base files that the commits [first, end) wrote; of their `parts`, a power of two, only one."""
+
+    first: int
+    end: int
+    part: int = 0
+    parts: int = 1
+
+
+class ValidFile(NamedTuple):
+    """A file at a version, and when that ends; None if it has not been removed. `hash`: of its path, in 32 bits."""
+
+    file: DataFile
+    removed_version: int | None
+    hash: int
+
+    def is_in(self, block: FileBlock) -> bool:
+        """Whether the file belongs to the block."""
+        inside = block.first <= (self.file.written_version or 0) < block.end
+        return inside and self.hash & (block.parts - 1) == block.part
 
 
 class Fenced(msgspec.Struct, frozen=True, kw_only=True):

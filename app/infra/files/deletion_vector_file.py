@@ -61,6 +61,13 @@ class VectorReader:
             self._cached.put(vector, positions, vector.size_bytes)
         return positions
 
+    def serialized(self, vector: DeletionVector) -> bytes:
+        """The bitmap as it is stored. Raises CorruptFile if it does not match the commit."""
+        data = self._bytes(vector)
+        if _checksum(data) != vector.checksum:
+            raise _damage(vector)
+        return data
+
     def _read(self, vector: DeletionVector) -> FrozenBitMap:
         data = self._bytes(vector)
         try:
@@ -68,11 +75,7 @@ class VectorReader:
         except ValueError:
             positions = None
         if positions is None or len(positions) != vector.cardinality:
-            place = "the catalogue" if vector.path is None else vector.path
-            raise CorruptFile(
-                f"{place} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
-                path=vector.path,
-            )
+            raise _damage(vector)
         return positions
 
     def _bytes(self, vector: DeletionVector) -> bytes:
@@ -82,6 +85,14 @@ class VectorReader:
         # A truncated file returns fewer bytes, which have another checksum.
         stream.seek(min(vector.offset, stream.size()))
         return bytes(stream.read(vector.size_bytes))
+
+
+def _damage(vector: DeletionVector) -> CorruptFile:
+    place = "the catalogue" if vector.path is None else vector.path
+    return CorruptFile(
+        f"{place} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
+        path=vector.path,
+    )
 
 
 def _checksum(data: bytes) -> str:

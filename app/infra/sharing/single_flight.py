@@ -64,11 +64,12 @@ def retrieve_exception(flight: asyncio.Task[Any] | Future[Any]) -> None:
 def in_daemon_thread(call: Callable[[], _Result], name: str) -> Future[_Result]:
     """The result of a call in a thread of its own: one that hangs delays nothing, not even a stop."""
     future: Future[_Result] = Future()
-    threading.Thread(target=_run, args=(call, future), name=name, daemon=True).start()
+    threading.Thread(target=run_flight, args=(call, future), name=name, daemon=True).start()
     return future
 
 
-def _run(call: Callable[[], _Result], future: Future[_Result]) -> None:
+def run_flight(call: Callable[[], _Result], future: Future[_Result]) -> None:
+    """Makes a call in this thread. Its result, or its error, is that of the flight."""
     try:
         result = call()
     except BaseException as error:

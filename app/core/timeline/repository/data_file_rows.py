@@ -18,11 +18,12 @@ FILE_COLUMNS: Final = (
     *(files.c[name] for name in _STORED),
     func.coalesce(files.c.written_version, files.c.added_version).label("written_version"),
 )
+_NAMES: Final = tuple(column.name for column in FILE_COLUMNS)
 
 
 def data_file(row: Any) -> DataFile:
-    """The file in a row of FILE_COLUMNS."""
-    values = row._asdict()
+    """The file in a row of FILE_COLUMNS, and of others behind them."""
+    values = dict(zip(_NAMES, row, strict=False))
     path, bucket = values.pop("partition_path"), values.pop("bucket")
     slot = halved_slot(row.file_group) or Slot(partition_path=path, bucket=bucket)
     return DataFile(slot=slot, **values | {"kind": FileKind(row.kind)})

@@ -44,15 +44,16 @@ _HALVES: Final = (files.c.removed_version.is_(None), files.c.removed_version > _
 _PARTITIONS_CACHED: Final = 16
 
 
-def _halves(
+def halves(
     columns: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool], source: FromClause = files
 ) -> list[Select[Any]]:
+    """The rows that are valid at a version, in two queries that different indexes answer: of live and removed files."""
     at_version = files.c.dataset_id == _DATASET, files.c.added_version <= _VERSION
     return [select(*columns).select_from(source).where(*at_version, half, *conditions) for half in _HALVES]
 
 
 # Statements are made once: each plan and each page needs some.
-_LIVE: Final = union_all(*_halves(FILE_COLUMNS))
+_LIVE: Final = union_all(*halves(FILE_COLUMNS))
 _OF_KINDS: Final = files.c.kind == any_(bindparam("kinds", type_=ARRAY(files.c.kind.type)))
 _FROM: Final = bindparam("first", type_=_GROUP.type) <= _GROUP
 _BEFORE: Final = bindparam("end", type_=_GROUP.type) > _GROUP
@@ -61,13 +62,13 @@ _BEFORE: Final = bindparam("end", type_=_GROUP.type) > _GROUP
 def _first_files(pruned: PrunedFiles) -> CompoundSelect[Any]:
     """The files of the first groups of a range, as far as they are not pruned."""
     conditions = _OF_KINDS, _FROM, _BEFORE, pruned.condition
-    halves = _halves(FILE_COLUMNS, *conditions, source=pruned.source)
-    firsts = union_all(*(half.order_by(_GROUP).limit(_LIMIT) for half in halves))
+    parts = halves(FILE_COLUMNS, *conditions, source=pruned.source)
+    firsts = union_all(*(part.order_by(_GROUP).limit(_LIMIT) for part in parts))
     return firsts.order_by(_GROUP.name).limit(_LIMIT)
 
 
 _FIRST_FILES: Final = _first_files(PrunedFiles(source=files, condition=true()))
-_ALL_GROUPS: Final = union_all(*_halves([_GROUP], _OF_KINDS)).subquery()
+_ALL_GROUPS: Final = union_all(*halves([_GROUP], _OF_KINDS)).subquery()
 _GROUP_AT: Final = (
     select(_ALL_GROUPS.c.file_group)
     .distinct()
@@ -78,7 +79,7 @@ _GROUP_AT: Final = (
 _DELETED: Final = cast(cast(files.c.deletion_vector, JSONB)["cardinality"].astext, BigInteger)
 _LIVE_ROWS: Final = (files.c.row_count - func.coalesce(_DELETED, 0)).label("live_rows")
 _HOLD_ROWS: Final = files.c.kind != FileKind.TOMBSTONE.value
-_ROWS: Final = union_all(*_halves([_LIVE_ROWS], _OF_KINDS, _HOLD_ROWS, _FROM)).subquery()
+_ROWS: Final = union_all(*halves([_LIVE_ROWS], _OF_KINDS, _HOLD_ROWS, _FROM)).subquery()
 _ROWS_FROM: Final = select(func.coalesce(func.sum(_ROWS.c.live_rows), 0))
 
 
@@ -118,7 +119,7 @@ def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
         )
         for at in range(partitions)
     ]
-    return union_all(*_halves(FILE_COLUMNS, or_(by_name, *within)))
+    return union_all(*halves(FILE_COLUMNS, or_(by_name, *within)))
 
 
 def live_files(

@@ -1,0 +1,118 @@
+"""The base files of a version by the commits that wrote them: how many there are, and those of a range of commits.
+
+A row of a file is valid from its `added_version` on, until it is removed, and is never valid again. So of some commits,
+the valid rows at a version are identified by their number and their greatest `added_version`: the rows at a later
+version with both equal are a part of them, and as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+    union_all,
+)
+
+from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.core.timeline.repository.kept_versions import reading_version
+from app.core.timeline.repository.live_files import halves
+from app.core.timeline.tables import files
+from app.core.timeline.values import FileBlock, FileCounts, ValidFile
+from app.infra.db.session import Database
+from app.kernel.format.file_group import DataFile, FileKind
+
+WRITTEN: Final = func.coalesce(files.c.written_version, files.c.added_version)
+"""The version of the commit that wrote a file. An index has it."""
+_FIRST: Final = bindparam("first", type_=BigInteger)
+_END: Final = bindparam("end", type_=BigInteger)
+_BASE: Final = and_(files.c.kind == literal_column(f"'{FileKind.BASE.value}'"), files.c.row_count > 0)
+_HASH: Final = func.hashtext(files.c.path)
+_SEPARATOR: Final = ","
+
+
+def _part(parts: int) -> ColumnElement[int]:
+    """The part of a commit with many files that a file is in, of a power of two."""
+    return _HASH.op("&")(parts - 1) if parts > 1 else literal(0)
+
+
+@lru_cache(maxsize=2)
+def _counts(parts: int) -> Any:
+    """The counts of each commit as one text of numbers, which is read faster than as many rows."""
+    added = files.c.added_version
+    has_vector = files.c.deletion_vector.is_not(None)
+    columns = WRITTEN.label("written"), _part(parts).label("part"), added, has_vector.label("has_vector")
+    valid = union_all(*halves(columns, _BASE, WRITTEN >= _FIRST, WRITTEN < _END)).subquery()
+    vectors = valid.c.has_vector
+    by_commit = (
+        select(
+            valid.c.written,
+            valid.c.part,
+            func.count().label("files"),
+            func.max(valid.c.added_version).label("latest"),
+            func.count().filter(vectors).label("vectors"),
+            func.coalesce(func.max(valid.c.added_version).filter(vectors), 0).label("latest_vector"),
+        )
+        .group_by(valid.c.written, valid.c.part)
+        .subquery()
+    )
+    return select(func.string_agg(func.concat_ws(_SEPARATOR, *by_commit.c), _SEPARATOR))
+
+
+class FileBlockStore:
+    """Files by the commits that wrote them, in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def counts(
+        self, tenant_id: str, dataset_id: str, version: int, *, first: int, end: int, parts: int
+    ) -> list[FileCounts]:
+        """The counts of the files that the commits [first, end) wrote, of each commit and part, in any order.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        values = {"dataset": dataset_id, "version": version, "first": first, "end": end}
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+            text: str | None = connection.execute(_counts(parts), values).scalar_one()
+        numbers = list(map(int, text.split(_SEPARATOR))) if text else []
+        return [FileCounts(*numbers[at : at + 6]) for at in range(0, len(numbers), 6)]
+
+    def files(
+        self, tenant_id: str, dataset_id: str, version: int, blocks: Sequence[FileBlock]
+    ) -> list[ValidFile]:
+        """The files of some blocks at a version, by path. If the version has expired, those that are still known."""
+        columns = *FILE_COLUMNS, files.c.removed_version, _HASH.label("hash")
+        query = union_all(*halves(columns, _BASE, or_(*map(_in_block, blocks))))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query, {"dataset": dataset_id, "version": version}).all()
+        return sorted((_valid_file(row) for row in rows), key=lambda each: each.file.path)
+
+    def file(self, tenant_id: str, dataset_id: str, path: str, added_version: int) -> DataFile | None:
+        """The file in a row, by what identifies the row; None if there is none, or not any more."""
+        query = select(*FILE_COLUMNS).where(
+            files.c.dataset_id == dataset_id, files.c.path == path, files.c.added_version == added_version
+        )
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else data_file(row)
+
+
+def _in_block(block: FileBlock) -> ColumnElement[bool]:
+    in_part = _part(block.parts) == block.part if block.parts > 1 else true()
+    return and_(block.first <= WRITTEN, block.end > WRITTEN, in_part)
+
+
+def _valid_file(row: Any) -> ValidFile:
+    return ValidFile(file=data_file(row), removed_version=row.removed_version, hash=row.hash)

@@ -1,0 +1,75 @@
+"""Scans that the service plans."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from litestar import delete, get, post
+from litestar.params import JSONBody, PathParameter
+
+from app.core.catalog.values import Dataset
+from app.features.iceberg.handlers.catalogue import READS, below
+from app.features.iceberg.plans import CompletedPlan, PlanRequest, PlanTaskRequest, ScanTasks
+from app.features.iceberg.service.plans import PlanScans
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+
+_BODY_BYTES_MAX: Final = 1024 * 1024
+_TABLE: Final = ("tables", "{dataset:str}")
+_PLAN: Final[Any] = Annotated[str, PathParameter(description="The id of a plan.")]
+
+
+@post(
+    below(*_TABLE, "plan"),
+    operation_id="iceberg_plan",
+    status_code=200,
+    request_max_body_size=_BODY_BYTES_MAX,
+    opt=READS,
+)
+async def plan_scan(
+    path_dataset: Provided[Dataset],
+    plan_scans: Provided[PlanScans],
+    variant: Provided[str],
+    threads: Provided[Threads],
+    data: JSONBody[PlanRequest],
+) -> CompletedPlan:
+    """Returns the first files of a scan, and a task that has the others. A plan is completed at once."""
+    return await threads.run(plan_scans.plan, path_dataset, variant, data)
+
+
+@post(
+    below(*_TABLE, "tasks"),
+    operation_id="iceberg_plan_tasks",
+    status_code=200,
+    request_max_body_size=2 * _BODY_BYTES_MAX,
+    opt=READS,
+)
+async def fetch_tasks(
+    path_dataset: Provided[Dataset],
+    plan_scans: Provided[PlanScans],
+    variant: Provided[str],
+    threads: Provided[Threads],
+    data: JSONBody[PlanTaskRequest],
+) -> ScanTasks:
+    """Returns the next files of a plan."""
+    return await threads.run(plan_scans.tasks, path_dataset, variant, data.plan_task)
+
+
+@get(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_result", opt=READS)
+async def fetch_plan(
+    path_dataset: Provided[Dataset],
+    plan_scans: Provided[PlanScans],
+    variant: Provided[str],
+    threads: Provided[Threads],
+    plan: _PLAN,
+) -> CompletedPlan:
+    """Returns a plan, which is made again from its id."""
+    return await threads.run(plan_scans.plan_again, path_dataset, variant, plan)
+
+
+@delete(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_end", opt=READS)
+async def end_plan(path_dataset: Provided[Dataset], plan: _PLAN) -> None:
+    """Ends a plan, of which nothing is kept."""
+
+
+HANDLERS: Final = (plan_scan, fetch_tasks, fetch_plan, end_plan)

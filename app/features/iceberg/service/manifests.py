@@ -1,0 +1,270 @@
+"""Manifests and manifest lists of snapshots, rendered on request and cached by path.
+
+The files of a snapshot are cut into blocks by the commits that wrote them (`app/kernel/iceberg/file_cuts.py`). A
+manifest lists a block, or its deletion vectors. Its path has what identifies its rows, as
+`app/core/timeline/repository/file_blocks.py` says, and the digest of the table's form. So it is found again without a
+list, and a commit changes the paths of few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from app.access.errors import NotFound
+from app.core.catalog.values import Dataset
+from app.core.timeline.errors import VersionExpired
+from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.values import FileBlock, FileCounts, ValidFile
+from app.features.iceberg.service.delete_files import DeleteFiles
+from app.features.iceberg.service.table_form import TableForm, TableForms, has_vector
+from app.infra.sharing.byte_cache import ByteCache
+from app.infra.sharing.single_flight import SingleFlight, run_flight
+from app.kernel.iceberg.file_cuts import Cut, cut_files
+from app.kernel.iceberg.manifests import (
+    ListedManifest,
+    RenderedManifest,
+    by_spec,
+    data_manifest,
+    delete_manifest,
+    manifest_list,
+)
+
+METADATA_SEGMENT: Final = "metadata"
+"""The first segment of the paths of metadata below the location of a table."""
+BLOCK_FILES: Final = 1_000
+"""How many files a block has, at most; one commit may have more."""
+_CACHE_BYTES: Final = 64 * 1024 * 1024
+_FACTS_BYTES: Final = 8 * 1024 * 1024
+_LISTED_BYTES: Final = 1_024
+# Of files that are read from the catalogue at once.
+_BLOCKS_AT_ONCE: Final = 8
+_END: Final = 2**62
+_WAIT_SECONDS: Final = 60.0
+_DATA: Final = "m"
+_DELETES: Final = "d"
+_MANIFEST: Final = re.compile(
+    r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})([ae])s([01])-([0-9a-f]{16})\.avro"
+)
+_LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})([cr])\.avro")
+
+
+class _Rows(NamedTuple):
+    """The rows of a manifest. `kind`: of files or of deletion vectors. `latest`, `number`: what identifies the rows.
+
+    `adds`: whether those since `latest` were added by the snapshot that is listed; else all of them exist.
+    """
+
+    kind: str
+    block: FileBlock
+    latest: int
+    number: int
+    adds: bool
+
+    @property
+    def name(self) -> str:
+        """The beginning of the name of a manifest."""
+        block = self.block
+        part = "" if block.parts == 1 else f"p{block.part}of{block.parts}"
+        state = "a" if self.adds else "e"
+        return f"{self.kind}{block.first}x{block.end - block.first}{part}-{self.latest}n{self.number}{state}"
+
+
+def list_name(form: TableForm, version: int, parent: int | None) -> str:
+    """The name of the manifest list of a snapshot. `parent`: the version before it, None if it is not kept."""
+    return f"snap-{version}-{form.digest}{'r' if parent is None else 'c'}.avro"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SnapshotManifests:
+    """Renders manifests and manifest lists. All of it may be called by many threads at once."""
+
+    blocks: FileBlockStore
+    forms: TableForms
+    deletes: DeleteFiles
+    _contents: ByteCache[str, bytes] = field(default_factory=lambda: ByteCache(_CACHE_BYTES))
+    _lists: ByteCache[str, tuple[ListedManifest, ...]] = field(
+        default_factory=lambda: ByteCache(_FACTS_BYTES)
+    )
+    _flights: SingleFlight[str, Future[Any]] = field(default_factory=SingleFlight)
+
+    def find(self, dataset: Dataset, variant: str, name: str) -> bytes:
+        """The bytes of a manifest or manifest list. Raises NotFound for one that is not rendered at this time."""
+        form = self.forms.of(dataset, variant)
+        if match := _LIST.fullmatch(name):
+            if match[2] == form.digest and 0 < int(match[1]) <= dataset.version:
+                return self._once(form, name, lambda: self._list(form, int(match[1]), match[3] == "c"))
+        elif (match := _MANIFEST.fullmatch(name)) and match[10] == form.digest:
+            return self._once(form, name, lambda: self._manifest(form, _rows_of(match), int(match[9])))
+        raise _no_such(name)
+
+    def _once(self, form: TableForm, name: str, render: Any) -> bytes:
+        """The bytes of a name: cached, or rendered once for all who request them."""
+        key = f"{form.location}/{name}"
+        content = self._contents.get(key)
+        if content is None:
+            content = _shared(self._flights, key, render)
+            self._contents.put(key, content, len(content))
+        return content
+
+    def _list(self, form: TableForm, version: int, has_parent: bool) -> bytes:
+        try:
+            manifests = self.manifests_of(form, version)
+        except VersionExpired as error:
+            raise NotFound(str(error)) from None
+        parent = version - 1 if has_parent else None
+        return manifest_list(manifests, version, parent, form.manifests.format_version)
+
+    def manifests_of(self, form: TableForm, version: int) -> Sequence[ListedManifest]:
+        """The manifests of a snapshot: those of files, then those of deletion vectors. Raises VersionExpired."""
+        states = self._states(form.dataset, version)
+        missing = [state for state in states if self._lists.get(_key(form, state)) is None]
+        fresh: dict[str, tuple[ListedManifest, ...]] = {}
+        for at in range(0, len(missing), _BLOCKS_AT_ONCE):
+            fresh |= self._render(form, version, missing[at : at + _BLOCKS_AT_ONCE])
+        return [
+            manifest
+            for state in states
+            for manifest in fresh.get(_key(form, state)) or self._lists.get(_key(form, state)) or ()
+        ]
+
+    def _states(self, dataset: Dataset, version: int) -> list[_Rows]:
+        counts = self._counts(dataset, version)
+        states = [state for block, each in counts for state in _states_of(block, each, version)]
+        return sorted(states, key=lambda state: (state.kind == _DELETES, state.block))
+
+    def _counts(self, dataset: Dataset, version: int) -> list[tuple[FileBlock, list[FileCounts]]]:
+        """The blocks of a version, each with the counts of its commits."""
+        at = dataset.tenant_id, dataset.id, version
+        counts = sorted(self.blocks.counts(*at, first=0, end=_END, parts=1))
+        cuts = list(cut_files([(each.commit, each.files) for each in counts], BLOCK_FILES))
+        large = [cut for cut in cuts if cut.parts > 1]
+        of_parts: list[FileCounts] = []
+        if large:
+            parts = max(cut.parts for cut in large)
+            of_parts = self.blocks.counts(*at, first=large[0].first, end=large[-1].end, parts=parts)
+        return list(_blocks(cuts, counts, of_parts))
+
+    def _render(
+        self, form: TableForm, version: int, states: Sequence[_Rows]
+    ) -> dict[str, tuple[ListedManifest, ...]]:
+        """Renders the manifests of some rows of a version, and caches them."""
+        dataset = form.dataset
+        blocks = list({state.block: None for state in states})
+        valid = self.blocks.files(dataset.tenant_id, dataset.id, version, blocks)
+        by_key = {}
+        for state in states:
+            mine = [each for each in valid if each.is_in(state.block)]
+            by_key[_key(form, state)] = self._put(form, state, mine)
+        return by_key
+
+    def _put(self, form: TableForm, state: _Rows, valid: Iterable[ValidFile]) -> tuple[ListedManifest, ...]:
+        manifests = []
+        for spec_id, manifest in self._by_spec(form, state, valid).items():
+            name = f"{state.name}s{spec_id}-{form.digest}.avro"
+            path = f"{form.location}/{METADATA_SEGMENT}/{name}"
+            self._contents.put(f"{form.location}/{name}", manifest.content, len(manifest.content))
+            manifests.append(ListedManifest(path=path, facts=manifest.facts))
+        self._lists.put(_key(form, state), tuple(manifests), _LISTED_BYTES * len(manifests))
+        return tuple(manifests)
+
+    def _by_spec(
+        self, form: TableForm, state: _Rows, valid: Iterable[ValidFile]
+    ) -> dict[int, RenderedManifest]:
+        """The manifests of some rows, by the id of their partition spec."""
+        # Of no version: then all entries exist.
+        version = state.latest if state.adds else 0
+        manifests: dict[int, RenderedManifest] = {}
+        if state.kind == _DATA:
+            data = [form.data_entry(each.file) for each in valid]
+            for spec_id, entries in sorted(by_spec(form.manifests, data).items()):
+                manifests[spec_id] = data_manifest(form.manifests, entries, version, spec_id)
+        else:
+            vectors = [self.deletes.entry(form, each.file) for each in valid if has_vector(each)]
+            for spec_id, deletes in sorted(by_spec(form.manifests, vectors).items()):
+                manifests[spec_id] = delete_manifest(form.manifests, deletes, version, spec_id)
+        return {
+            spec_id: replace(each, facts=replace(each.facts, version=state.latest))
+            for spec_id, each in manifests.items()
+        }
+
+    def _manifest(self, form: TableForm, rows: _Rows, spec_id: int) -> bytes:
+        """A manifest whose list was rendered elsewhere, or whose bytes are not cached any more."""
+        dataset = form.dataset
+        valid = self.blocks.files(dataset.tenant_id, dataset.id, rows.latest, [rows.block])
+        if rows.kind == _DELETES:
+            valid = list(filter(has_vector, valid))
+        manifest = self._by_spec(form, rows, _identified(rows, valid)).get(spec_id)
+        if manifest is None:
+            raise _no_such(rows.name)
+        return manifest.content
+
+
+def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> Iterable[_Rows]:
+    latest = max(each.latest for each in counts)
+    commit = max(each.commit for each in counts)
+    yield _Rows(_DATA, block, latest, sum(each.files for each in counts), commit == version)
+    if vectors := sum(each.vectors for each in counts):
+        latest = max(each.latest_vector for each in counts)
+        yield _Rows(_DELETES, block, latest, vectors, latest == version)
+
+
+def _blocks(
+    cuts: Sequence[Cut], counts: Sequence[FileCounts], of_parts: Sequence[FileCounts]
+) -> Iterable[tuple[FileBlock, list[FileCounts]]]:
+    """`counts`: by commit, ascending. `of_parts`: by commit and part, of the commits that are cut into parts."""
+    remaining = iter(counts)
+    pending = next(remaining, None)
+    for cut in cuts:
+        mine = []
+        while pending is not None and pending.commit < cut.end:
+            mine.append(pending)
+            pending = next(remaining, None)
+        if cut.parts == 1:
+            yield FileBlock(cut.first, cut.end), mine
+            continue
+        parts = sorted((each.part & (cut.parts - 1), each) for each in of_parts if each.commit == cut.first)
+        for part, group in groupby(parts, key=lambda pair: pair[0]):
+            yield FileBlock(cut.first, cut.end, part, cut.parts), [each for _, each in group]
+
+
+def _rows_of(match: re.Match[str]) -> _Rows:
+    first, size, part, parts = (int(match[place] or 0) for place in (2, 3, 4, 5))
+    if parts & (parts - 1) or first + size >= 2**63:
+        raise _no_such(match[0])
+    block = FileBlock(first, first + size, part, parts or 1)
+    return _Rows(match[1], block, int(match[6]), int(match[7]), match[8] == "a")
+
+
+def _identified(rows: _Rows, valid: Sequence[ValidFile]) -> list[ValidFile]:
+    """Of rows that are valid at the latest version of some, those that are `number` at a later one. Raises NotFound."""
+    by_end = sorted(valid, key=lambda each: -(each.removed_version or _END))
+    chosen, others = by_end[: rows.number], by_end[rows.number :]
+    apart = not others or others[0].removed_version != chosen[-1].removed_version
+    latest = max((each.file.added_version or 0 for each in chosen), default=0)
+    if len(chosen) < rows.number or not apart or latest != rows.latest:
+        raise _no_such(rows.name)
+    return sorted(chosen, key=lambda each: each.file.path)
+
+
+def _key(form: TableForm, state: _Rows) -> str:
+    return f"{form.location}/{state.name}-{form.digest}"
+
+
+def _shared(flights: SingleFlight[str, Future[Any]], key: str, call: Any) -> Any:
+    """The result of a call that is made once for all who request it at the same time, in the first one's thread."""
+    mine: Future[Any] = Future()
+    flight = flights.join(key, lambda: mine)
+    if flight is mine:
+        run_flight(call, mine)
+    return flight.result(_WAIT_SECONDS)
+
+
+def _no_such(name: str) -> NotFound:
+    return NotFound(f"there is no manifest {name[:200]!r}: load the table again")

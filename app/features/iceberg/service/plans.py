@@ -1,0 +1,235 @@
+"""Plans of scans: the files of a snapshot that may have rows which a filter selects.
+
+The planning is that of `app/core/timeline/service/plan_files.py`. Nothing is stored: a task has the parameters of its
+plan, and the file group that its files begin with.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Protocol
+
+import msgspec
+
+from app.access.errors import NotFound
+from app.core.catalog.values import Dataset
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.plan_files import FilePlanner
+from app.features.iceberg.plans import (
+    CompletedPlan,
+    ContentFile,
+    FileScanTask,
+    PlanRequest,
+    ScanTasks,
+)
+from app.features.iceberg.service.delete_files import DeleteFiles
+from app.features.iceberg.service.table_form import TableForm, TableForms
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.file_group import DataFile
+from app.kernel.iceberg.expressions import InvalidExpression, expression_filter
+from app.kernel.iceberg.manifests import DELETION_VECTOR_OFFSET
+from app.kernel.iceberg.partition_specs import (
+    PARTITIONED_ID,
+    UNPARTITIONED_ID,
+    PartitionColumn,
+    json_values,
+    partition_columns,
+    values_of,
+)
+from app.kernel.sql.conditions.tree import Filter
+
+TASKS_MAX: Final = 1_000
+"""How many files a response has, about: all of a file group are in one."""
+_PLAN_ID_CHARACTERS_MAX: Final = 2_000
+_LONG: Final = "completed"
+
+
+class Kept(Protocol):
+    """Which versions are kept."""
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
+        ...
+
+
+class _Task(msgspec.Struct, frozen=True, array_like=True):
+    """The rest of a plan. `first`: the file group that it begins with, or a name before it."""
+
+    version: Annotated[int, msgspec.Meta(ge=1)]
+    first: str
+    filter: Any
+    case_sensitive: bool
+    use_snapshot_schema: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanScans:
+    """Plans scans of tables."""
+
+    planner: FilePlanner
+    timeline: VersionReader
+    forms: TableForms
+    deletes: DeleteFiles
+    versions: Kept
+
+    def plan(self, dataset: Dataset, variant: str, request: PlanRequest) -> CompletedPlan:
+        """The first tasks of a scan. Raises InvalidRequest, NotFound (no such snapshot), VersionExpired."""
+        if request.start_snapshot_id is not None or request.end_snapshot_id is not None:
+            raise _invalid(
+                "start-snapshot-id", "incremental scans are not planned here: plan them from the manifests"
+            )
+        version = dataset.version if request.snapshot_id is None else request.snapshot_id
+        if not 0 < version <= dataset.version and request.snapshot_id is not None:
+            raise NotFound(f"the table has no snapshot {version}")
+        task = _Task(version, "", request.filter, request.case_sensitive, request.use_snapshot_schema)
+        tasks = self._tasks(dataset, variant, task) if version else _NO_TASKS
+        name = _encoded(task)
+        plan_id = name if len(name) <= _PLAN_ID_CHARACTERS_MAX else _LONG
+        return CompletedPlan(**msgspec.structs.asdict(tasks), plan_id=plan_id)
+
+    def plan_again(self, dataset: Dataset, variant: str, plan_id: str) -> CompletedPlan:
+        """The plan with an id, made again. Raises NotFound, InvalidRequest, VersionExpired."""
+        tasks = self.tasks(dataset, variant, plan_id)
+        return CompletedPlan(**msgspec.structs.asdict(tasks), plan_id=plan_id)
+
+    def tasks(self, dataset: Dataset, variant: str, name: str) -> ScanTasks:
+        """The tasks of a plan task. Raises NotFound, InvalidRequest, VersionExpired."""
+        task = _decoded(name)
+        if task.version > dataset.version:
+            raise _no_task(name)
+        return self._tasks(dataset, variant, task)
+
+    def _tasks(self, dataset: Dataset, variant: str, task: _Task) -> ScanTasks:
+        self.versions.check(dataset.tenant_id, dataset.id, task.version)
+        definition = self._definition(dataset, task)
+        where = _filter(task, definition)
+        files: list[DataFile] = []
+        rest: tuple[str, ...] = ()
+        for batch in self.planner.base_files(dataset, definition, task.version, where, task.first):
+            files += [file for file in batch if file.row_count]
+            if len(files) >= TASKS_MAX:
+                # No group is between: no name has a control character.
+                following = msgspec.structs.replace(task, first=f"{files[-1].file_group}\1")
+                rest = (_encoded(following),)
+                break
+        return _scan_tasks(self.forms.of(dataset, variant), self.deletes, files, rest)
+
+    def _definition(self, dataset: Dataset, task: _Task) -> DatasetDefinition:
+        """The dataset under the schema whose names the filter has."""
+        if not task.use_snapshot_schema or task.version == dataset.version:
+            return dataset.definition
+        schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, task.version)
+        return under_schema(dataset.definition, schema)
+
+
+_NO_TASKS: Final = ScanTasks(file_scan_tasks=(), delete_files=(), plan_tasks=())
+
+
+def _filter(task: _Task, definition: DatasetDefinition) -> Filter | None:
+    if task.filter is None:
+        return None
+    try:
+        return expression_filter(task.filter, definition.schema, case_sensitive=task.case_sensitive)
+    except InvalidExpression as error:
+        raise _invalid("filter", str(error)) from None
+
+
+def _scan_tasks(
+    form: TableForm, deletes: DeleteFiles, files: Sequence[DataFile], rest: tuple[str, ...]
+) -> ScanTasks:
+    partitions = _Partitions(form.dataset.definition)
+    delete_files: list[ContentFile] = []
+    tasks = []
+    for file in files:
+        references: tuple[int, ...] = ()
+        if file.deletion_vector is not None:
+            references = (len(delete_files),)
+            delete_files.append(_delete_file(form, deletes, file, partitions))
+        tasks.append(
+            FileScanTask(data_file=_data_file(form, file, partitions), delete_file_references=references)
+        )
+    return ScanTasks(file_scan_tasks=tuple(tasks), delete_files=tuple(delete_files), plan_tasks=rest)
+
+
+def _data_file(form: TableForm, file: DataFile, partitions: _Partitions) -> ContentFile:
+    spec_id, values = partitions.of(file.slot.partition_path)
+    return ContentFile(
+        spec_id=spec_id,
+        partition=values,
+        content="data",
+        file_path=form.data_path(file),
+        file_format="parquet",
+        file_size_in_bytes=form.files.size_bytes(file),
+        record_count=file.row_count,
+    )
+
+
+def _delete_file(
+    form: TableForm, deletes: DeleteFiles, file: DataFile, partitions: _Partitions
+) -> ContentFile:
+    entry = deletes.entry(form, file)
+    spec_id, values = partitions.of(file.slot.partition_path)
+    is_vector = entry.vector_bytes is not None
+    return ContentFile(
+        spec_id=spec_id,
+        partition=values,
+        content="position-deletes",
+        file_path=entry.path,
+        file_format="puffin" if is_vector else "parquet",
+        file_size_in_bytes=entry.size_bytes,
+        record_count=entry.cardinality,
+        referenced_data_file=entry.data_path,
+        content_offset=DELETION_VECTOR_OFFSET if is_vector else None,
+        content_size_in_bytes=entry.vector_bytes,
+    )
+
+
+class _Partitions:
+    """The specs and values of partitions, by path."""
+
+    def __init__(self, definition: DatasetDefinition) -> None:
+        self._columns = partition_columns(definition)
+        self._known: dict[str, tuple[int, tuple[Any, ...]]] = {}
+
+    def of(self, path: str) -> tuple[int, tuple[Any, ...]]:
+        """The id of the spec of a partition, and its values in the protocol's form."""
+        if path not in self._known:
+            self._known[path] = _partition(self._columns, path)
+        return self._known[path]
+
+
+def _partition(columns: tuple[PartitionColumn, ...], path: str) -> tuple[int, tuple[Any, ...]]:
+    values = values_of(columns, path) if columns else None
+    if values is None:
+        return UNPARTITIONED_ID, ()
+    return PARTITIONED_ID, tuple(json_values(columns, values))
+
+
+def _encoded(task: _Task) -> str:
+    return urlsafe_b64encode(msgspec.msgpack.encode(task)).decode().rstrip("=")
+
+
+def _decoded(name: str) -> _Task:
+    """Raises NotFound for a text that is not the name of a task."""
+    try:
+        raw = urlsafe_b64decode(name + "=" * (-len(name) % 4))
+        task = msgspec.msgpack.decode(raw, type=_Task)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        raise _no_task(name) from None
+    if "\0" in task.first or task.version >= 2**63:
+        raise _no_task(name)
+    return task
+
+
+def _no_task(name: str) -> NotFound:
+    return NotFound(f"there is no plan task {name[:100]!r}: plan the scan again")
+
+
+def _invalid(member: str, detail: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{member} is not valid: {detail}", [FieldError(pointer=f"/{member}", detail=detail)]
+    )

@@ -1,0 +1,180 @@
+"""Manifests of generated histories: they list the files of each version, and are found again by their paths alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from pyroaring import FrozenBitMap
+
+from app.access.errors import NotFound
+from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job
+from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.values import Published
+from app.features.iceberg.service import manifests
+from app.features.iceberg.service.delete_files import DeleteFiles
+from app.features.iceberg.service.manifests import SnapshotManifests, list_name
+from app.features.iceberg.service.table_form import TableForms
+from app.features.iceberg.service.trees import DeletesTree
+from app.features.objects.service.published_files import FilePublication
+from app.infra.files.deletion_vector_file import VectorReader, write_vectors
+from app.infra.files.storage import LocalStorage
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.format.file_group import DataFile, DeletionVector
+from app.kernel.format.paths import data_folder, dataset_prefix
+from tests.kernel.iceberg.tables import avro_records
+from tests.support.lakehouse import commit_of, data_file, written_once
+from tests.support.store_fixtures import Stores
+
+VERSIONS = 24
+GROUP = "bucket-00000"
+_ADDED, _EXISTING = 1, 0
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "BLOCK_FILES", 4)
+
+
+@pytest.fixture
+def rendering(stores: Stores, tmp_path: Path) -> Callable[[], SnapshotManifests]:
+    """What renders manifests, with nothing cached."""
+
+    def new() -> SnapshotManifests:
+        publication = FilePublication(
+            catalog=stores.catalog, timeline=stores.timeline, leases=ReadLeaseStore(stores.database)
+        )
+        return SnapshotManifests(
+            blocks=FileBlockStore(stores.database),
+            forms=TableForms(publication=publication),
+            deletes=DeleteFiles(vectors=VectorReader(LocalStorage(tmp_path))),
+        )
+
+    return new
+
+
+@pytest.fixture
+def history(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job], tmp_path: Path
+) -> Dataset:
+    """The dataset after commits that add files, remove some, and delete rows of some."""
+    random = Random(7)
+    folder = data_folder(dataset_prefix(tenant_id, dataset.id))
+    storage = LocalStorage(tmp_path)
+
+    def placed(file: DataFile) -> DataFile:
+        slot = msgspec.structs.replace(file.slot, partition_path="")
+        path = f"{folder}/{file.path.removeprefix('data/')}"
+        return msgspec.structs.replace(file, path=path, slot=slot, file_group=GROUP, statistics={})
+
+    def vector() -> DeletionVector:
+        [made] = write_vectors(storage, "v", {"a": FrozenBitMap(random.sample(range(50), 3))}).values()
+        return made
+
+    for version in range(VERSIONS):
+        count = 11 if version == 5 else random.choice([0, 1, 1, 2])
+        live = stores.timeline.live_files(tenant_id, dataset.id, version, None)
+        gone = random.sample(live, min(len(live), random.choice([0, 0, 1, 2])))
+        added = [placed(data_file(0, rows=50)) for _ in range(count)]
+        listed = [
+            msgspec.structs.replace(file, deletion_vector=vector()) for file in gone if random.random() < 0.5
+        ]
+        if not (added or gone):
+            added = [placed(data_file(0, rows=50))]
+        message = CommitMessage(
+            file_group=GROUP,
+            removed=tuple(file.path for file in gone),
+            added=(*added, *listed),
+            changelog=(),
+        )
+        commit = commit_of([running()], [message], read_version=version)
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+    return stores.catalog.get(tenant_id, dataset.id)
+
+
+def listed(
+    rendered: SnapshotManifests, dataset: Dataset, variant: str, version: int
+) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The manifests of a snapshot: by name, what the list says of each, and its entries."""
+    form = rendered.forms.of(dataset, variant)
+    _, records = avro_records(rendered.find(dataset, variant, list_name(form, version, version - 1)))
+    found = {}
+    for record in records:
+        name = record["manifest_path"].removeprefix(f"{form.location}/metadata/")
+        content = rendered.find(dataset, variant, name)
+        assert record["manifest_length"] == len(content)
+        found[name] = record, avro_records(content)[1]
+    return found
+
+
+@pytest.mark.parametrize("variant", ["v3", "v2"])
+def test_manifests_list_the_files_of_each_version(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests], variant: str
+) -> None:
+    rendered = rendering()
+    form = rendered.forms.of(history, variant)
+    tree = DeletesTree(blocks=rendered.blocks, forms=rendered.forms, deletes=rendered.deletes)
+    for version in range(1, VERSIONS + 1):
+        live = stores.timeline.live_files(history.tenant_id, history.id, version, None)
+        data: dict[str, int] = {}
+        deletes: dict[str, int] = {}
+        for record, entries in listed(rendered, history, variant, version).values():
+            assert record["added_snapshot_id"] <= version
+            found = data if record["content"] == 0 else deletes
+            for entry in entries:
+                path = entry["data_file"]["file_path"]
+                assert path not in found
+                found[path] = entry["status"]
+                assert entry["snapshot_id"] <= version
+                assert (entry["status"] == _ADDED) == (entry["snapshot_id"] == version)
+                if record["content"] == 1:
+                    below = path.removeprefix(f"{form.location}/deletes/")
+                    content = tree.find(history, variant, below)
+                    assert content.size_bytes == entry["data_file"]["file_size_in_bytes"]
+                    assert len(content.read(0, 2**20)) == content.size_bytes
+        assert set(data) == {form.data_path(file) for file in live}
+        assert set(deletes) == {form.delete_path(file) for file in live if file.deletion_vector}
+
+
+def test_manifest_is_found_by_its_path_alone(
+    history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    rendered, elsewhere = rendering(), rendering()
+    for version in range(1, VERSIONS + 1):
+        for name in listed(rendered, history, "v3", version):
+            assert elsewhere.find(history, "v3", name) == rendered.find(history, "v3", name)
+
+
+def test_commit_changes_few_manifests(
+    stores: Stores, tenant_id: str, history: Dataset, rendering: Callable[[], SnapshotManifests],
+    running: Callable[[], Job],
+) -> None:  # fmt: skip
+    rendered = rendering()
+    before = set(listed(rendered, history, "v3", VERSIONS))
+    added = written_once(0, rows=50, files=1)
+    commit = commit_of([running()], [added], read_version=VERSIONS)
+    assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+    after = set(listed(rendered, stores.catalog.get(tenant_id, history.id), "v3", VERSIONS + 1))
+    assert len(before) > 8
+    # The block of the commit, and that of the last one, whose entries are not added any more.
+    assert len(after - before) <= 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["m0x4-1n1as0-0000000000000000.avro", "snap-1-0000000000000000c.avro", "snap-99-{digest}c.avro",
+     "m0x4-1n99as0-{digest}.avro", "m0x4p1of3-1n1as0-{digest}.avro", "../m.avro", "d0x64-1n1es0-{digest}.avro"],
+)  # fmt: skip
+def test_no_other_name_is_found(
+    history: Dataset, rendering: Callable[[], SnapshotManifests], name: str
+) -> None:
+    rendered = rendering()
+    digest = rendered.forms.of(history, "v3").digest
+    with pytest.raises(NotFound):
+        rendered.find(history, "v3", name.replace("{digest}", digest))
