@@ -177,7 +177,7 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: Annotated[dict[str, Any], PROBLEM] | None
-    """Why the service paused the webhook."""
+    """Why the service paused the webhook, or gave up the last message."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime

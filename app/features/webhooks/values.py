@@ -181,8 +181,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook as its users see it. `place`: what is before it is done with. `pending`: the number of changes from
     its offset on.
 
-    `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes. `retry`:
-    the next message, if it has failed.
+    `error`: why the service paused it, or gave up the last message. `failures`: messages given up in a row. `revision`
+    counts its changes. `retry`: the next message, if it has failed.
     """
 
     id: str
@@ -288,7 +288,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def given_up(failures: int, reply: Reply) -> WebhookGivenUp:
     """The error of a webhook after this number of messages in a row that were given up; `reply`: to the last one."""
     reason = f"it answered {reply.status}" if reply.status else reply.error
-    detail = f"{failures} messages in a row were given up; of the last one, {reason}"
+    messages = "1 message was" if failures == 1 else f"{failures} messages in a row were"
+    detail = f"{messages} given up; of the last one, {reason}"
     if reply.permanent:
         detail = f"the topic does not accept messages: {reply.error}"
     if reply.status == GONE:

@@ -11,13 +11,19 @@ import msgspec
 import pyarrow as pa
 
 from app.kernel.format.errors import FieldError, MalformedBody, SchemaMismatch
-from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
+from app.kernel.format.schema.schema import (
+    FIELD_NAME_CHARACTERS_MAX,
+    NAMES_EXPECTED,
+    RESERVED_PREFIX,
+    name_fault,
+)
 from app.kernel.format.similar_names import mistyped
 
 ERRORS_LISTED_MAX: Final = 50
 # More faults than this do not help a client, and a hostile body should not cause more work.
 ERRORS_COUNTED_MAX: Final = 1_000
 _SHOWN_CHARACTERS_MAX: Final = 60
+NOT_UTF8: Final = "got invalid UTF-8"
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +63,21 @@ class Faults:
             error if error.pointer else FieldError(pointer="", detail=f"line {line}: {error.detail}")
             for error in self.first_errors
         ]
+
+    def locate_bytes(self, record: bytes, start: int) -> None:
+        """Adds the place in the input of the first byte that is not UTF-8 to the first fault of such a text.
+
+        `start`: that of the record.
+        """
+        number = next((at for at, error in enumerate(self.first_errors) if NOT_UTF8 in error.detail), None)
+        if number is None:
+            return
+        try:
+            record.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            error = self.first_errors[number]
+            detail = f"{error.detail} (at byte {start + fault.start} of the input)"
+            self.first_errors[number] = FieldError(pointer=error.pointer, detail=detail)
 
     def take(self, pointer: str, others: Faults) -> None:
         """Adds faults whose pointers are relative to `pointer`."""
@@ -124,6 +145,10 @@ def _odd(text: str) -> bool:
 def unknown_field(name: str, names: Iterable[str]) -> str:
     """The message for a member or column that the schema does not have."""
     reason = f"the schema has no field {shown(name)}"
+    if name_fault(name):
+        return f"{reason}, and none can have this name: {NAMES_EXPECTED}"
+    if name.startswith(RESERVED_PREFIX):
+        return f"{reason}, and none can have this name: names starting with {RESERVED_PREFIX!r} are reserved"
     similar_name = mistyped(name, names)
     if similar_name is None:
         return reason

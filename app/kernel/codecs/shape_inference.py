@@ -6,7 +6,9 @@ What is inferred from a text decodes without loss, wherever the text is cut into
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from io import BytesIO
@@ -17,7 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.codecs.arrow.flat_form import flat_form
+from app.kernel.codecs.arrow.flat_form import flat_form, index_levels
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
 from app.kernel.codecs.csv.csv_rows import parse_header
 from app.kernel.codecs.faults import Faults, mismatch, reader_faults, shown
@@ -25,6 +27,7 @@ from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.splits import Split
 from app.kernel.codecs.stream import READ_BYTES, ArrowReader, iter_tables, owned_lines
+from app.kernel.codecs.value_parser import parse_json_array
 from app.kernel.format.definition.schema_merge import columnar_shape
 from app.kernel.format.errors import FieldError, MalformedBody, SchemaMismatch
 from app.kernel.format.rows.change_schema import ChangeSchema, change_schema
@@ -56,6 +59,7 @@ _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE: Final = msgspec.json.Decoder(float_hook=Fraction)
 # The records of a text that are taken together.
 _ROWS: Final = 16_384
+_INDEX_HINT: Final = "; pandas writes the index of a frame so, unless it is told index=False"
 KIND_CELLS: Final = 1_000
 """The cells of a CSV column that determine its type where others are quarantined."""
 
@@ -177,14 +181,22 @@ def _too_many(error: TooManyColumns) -> SchemaMismatch:
 
 
 def _of_columns(columns: pa.Schema) -> dict[str, Shape]:
-    return {column.name: columnar_shape(column.type) for column in columns}
+    levels = index_levels(columns)
+    return {column.name: columnar_shape(column.type) for column in columns if column.name not in levels}
 
 
 def _elements(raw: bytes) -> Iterable[bytes]:
     try:
         return map(bytes, _ARRAY.decode(raw))
     except (msgspec.DecodeError, RecursionError):
-        return ()
+        return _readable_elements(raw)
+
+
+def _readable_elements(raw: bytes) -> Iterable[bytes]:
+    """The elements of a text that msgspec rejects as an array, up to the first place where it is no JSON."""
+    with suppress(json.JSONDecodeError, RecursionError, TypeError):
+        for _, element in parse_json_array(raw.decode("utf-8", "surrogateescape")):
+            yield element.encode("utf-8", "surrogateescape")
 
 
 def _of_ndjson(source: Source, split: Split, limits: RowLimits, *, changes: bool) -> dict[str, Shape]:
@@ -254,7 +266,8 @@ def _check_names(names: Sequence[str], shapes: Mapping[str, Shape]) -> None:
             continue
         place = f"column {number} of the header line"
         if reason := name_fault(name):
-            faults.add("/rows", f"{place} {reason}")
+            hint = "" if name or number > 1 else _INDEX_HINT
+            faults.add("/rows", f"{place} {reason}{hint}")
         earlier = numbers.setdefault(name.casefold(), number)
         if names[earlier - 1] != name:
             faults.add(
@@ -305,9 +318,12 @@ class _KindOfFirst:
     @property
     def shape(self) -> Shape:
         shape = common_shape(self.first, self.later)
-        inner = uncelled(shape)
-        fits = not isinstance(inner, Integers | Numbers) or number_type(inner) is not None
-        return shape if fits else self.first
+        inner, first = uncelled(shape), uncelled(self.first)
+        if not isinstance(inner, Integers | Numbers):
+            return shape
+        if inner.beyond and isinstance(first, Integers | Numbers) and not first.beyond:
+            inner = msgspec.structs.replace(inner, beyond=False)
+        return self.first if number_type(inner) is None else Cells(shape=inner)
 
 
 _ANY_CELLS: Final = Cells(shape=TEXTS)

@@ -10,6 +10,8 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +19,13 @@ from hypothesis import strategies as st
 from app.kernel.codecs import shape_inference, stream
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.shape_inference import KIND_CELLS, infer_shapes
-from app.kernel.codecs.splits import plan_splits
+from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
 from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.errors import SchemaMismatch
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import NULLS, Shape, common_members
-from tests.kernel.codecs.samples import schema_of
+from tests.kernel.codecs.samples import arrow_stream, schema_of
 
 DOUBLE_DIGITS = 17
 
@@ -311,3 +313,54 @@ def test_outliers_of_a_column_leave_its_type() -> None:
     assert types_of(Format.CSV, outliers) == {"c0": "string"}
     assert types_of(Format.CSV, outliers, outliers=True) == {"c0": "decimal(38, 1)"}
     assert types_of(Format.CSV, csv_of([*numbers[1:], "n/a"]), outliers=True) == {"c0": "string"}
+
+
+@pytest.mark.parametrize("form", [Format.NDJSON, Format.JSON_ROWS])
+def test_number_that_no_type_holds_leaves_the_type_of_the_others(form: Format) -> None:
+    rows = [
+        f'{{"id": {value}, "x": {other}}}' for value, other in ((1, "0.5"), ("9" * 50, "9" * 50), (2, 1.5))
+    ]
+    content = "\n".join(rows) if form is Format.NDJSON else f"[{', '.join(rows)}]"
+    shapes = infer_shapes(form, io.BytesIO(content.encode()), Split())
+    assert inferred_types(shapes) == {"id": "int64", "x": "double"}
+
+
+@pytest.mark.parametrize("bad", ["NaN", r'"\ud800"', "1e400"])
+def test_record_that_is_no_json_leaves_the_columns_of_an_array(bad: str) -> None:
+    content = f'[{{"id": 1}}, {{"id": {bad}}}, {{"id": 3, "note": "x"}}]'.encode()
+    shapes = infer_shapes(Format.JSON_ROWS, io.BytesIO(content), Split())
+    types = inferred_types(shapes)
+    assert types["note"] == "string"
+    kept: list[BadRecord] = []
+    bad_records = BadRecords(write=kept.extend)
+    schema = schema_of({"id": "int64", "note": "string"})
+    tables = iter_tables(Format.JSON_ROWS, io.BytesIO(content), schema, bad_records=bad_records)
+    assert [row["id"] for table in tables for row in table.to_pylist()] == [1, 3]
+    bad_records.close()
+    assert [record.position for record in kept] == [1]
+
+
+@pytest.mark.parametrize("form", [Format.ARROW, Format.PARQUET])
+def test_unnamed_index_of_a_frame_is_no_column(form: Format) -> None:
+    index = pa.array([3, 5])
+    described = {b"pandas": b'{"index_columns": ["__index_level_0__"], "columns": []}'}
+    table = pa.table({"x": [1, 2], "__index_level_0__": index})
+    for metadata, names in ((described, ["x"]), (None, ["x", "__index_level_0__"])):
+        body = columnar(form, table.replace_schema_metadata(metadata))
+        types = inferred_types(infer_shapes(form, io.BytesIO(body), Split()))
+        assert list(types) == names
+        rows = pa.concat_tables(iter_tables(form, io.BytesIO(body), schema_of(types)))
+        assert rows.column_names == names
+
+
+def columnar(form: Format, table: pa.Table) -> bytes:
+    if form is Format.ARROW:
+        return arrow_stream(table)
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    return file.getvalue()
+
+
+def test_unnamed_first_column_is_explained() -> None:
+    with pytest.raises(SchemaMismatch, match=r"column 1 of the header line has no name; .* index=False"):
+        infer_shapes(Format.CSV, io.BytesIO(b",id\n0,1\n"), Split())

@@ -31,6 +31,7 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.features.sources.values import refused_source
 from app.infra.files.folders.admitted import RefusedPath, admitted_root
 from app.infra.kafka.errors import SourceUnavailable
 from app.kernel.codecs.messages.avro_file import AvroFile
@@ -112,7 +113,7 @@ class Files:
         try:
             admitted_root(files_config.path, environment.roots, SETTING)
         except RefusedPath as reason:
-            raise refused_config(FieldError(pointer="/config/path", detail=str(reason))) from None
+            raise refused_source("/config/path", str(reason)) from None
         if files_config.gzip and files_config.format in _COMPRESSED_INSIDE:
             detail = f"{files_config.format.value} files are compressed inside"
             raise refused_config(FieldError(pointer="/config/gzip", detail=detail))

@@ -92,6 +92,29 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     delimited: bool
 
 
+class _Walk(msgspec.Struct, kw_only=True):
+    """The way through pages of which each leads to the next, across rounds.
+
+    `pages`: their number. `mark`: the cursor of one of them. It moves to the last page whenever the number has doubled,
+    so that a circle of any length comes back to it, after three times its length at most.
+    """
+
+    mark: str | int | None = None
+    pages: int = 0
+
+    def returns_to(self, cursor: str | int) -> bool:
+        """Goes to the page at the cursor: whether the way has been there."""
+        if self.pages and _sent(cursor) == _sent(self.mark):
+            return True
+        self.pages += 1
+        if self.pages & (self.pages - 1) == 0:
+            self.mark = cursor
+        return False
+
+
+_WALK: Final = _Walk.__struct_fields__
+
+
 class _BrokenOff(Exception):
     """The body of a page that is not there as a whole."""
 
@@ -139,7 +162,12 @@ class HttpPages:
         page = _page(config, place.environment, cursor, limits.seconds)
         if len(page.records) <= read and page.next_cursor in (None, cursor):
             return None
-        return RoundPlan(parts=(Part(content={"cursor": cursor, "read": read}),), position=dict(position))
+        content = {
+            "cursor": cursor,
+            "read": read,
+            **{name: position[name] for name in _WALK if name in position},
+        }
+        return RoundPlan(parts=(Part(content=content),), position=dict(position))
 
     def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
         """See `SourceKind.fetch`."""
@@ -148,6 +176,7 @@ class HttpPages:
         deadline = time.monotonic() + limits.seconds
         rows = size_bytes = pages = 0
         seen = {_sent(cursor)}
+        walk = _Walk(**{name: part.content[name] for name in _WALK if name in part.content})
         while rows < limits.rows and size_bytes < limits.bytes and pages < limits.items:
             output.check()
             page = _page(config, place.environment, cursor, max(1.0, deadline - time.monotonic()))
@@ -161,17 +190,17 @@ class HttpPages:
             pages += 1
             if page.next_cursor in (None, cursor):
                 read = max(read, len(page.records))
-                break
-            if _sent(page.next_cursor) in seen:
+                return PartRead(position={"cursor": cursor, "read": read})
+            if walk.returns_to(page.next_cursor) or _sent(page.next_cursor) in seen:
                 raise SourceFailed(
                     f"{config.url} leads in a circle: {_named(cursor)} is followed by the one at cursor "
-                    f"{page.next_cursor!r}, which this round has read already"
+                    f"{page.next_cursor!r}, which was read already"
                 )
             seen.add(_sent(page.next_cursor))
             cursor, read = page.next_cursor, 0
             if time.monotonic() >= deadline:
                 break
-        return PartRead(position={"cursor": cursor, "read": read})
+        return PartRead(position={"cursor": cursor, "read": read, **msgspec.to_builtins(walk)})
 
     def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
         """An API does not say how much it has."""

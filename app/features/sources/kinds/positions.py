@@ -26,6 +26,8 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
 class _Pages(msgspec.Struct, forbid_unknown_fields=True):
     cursor: _Cursor | _Text | None = None
     read: _Count = 0
+    mark: _Cursor | _Text | None = None
+    pages: _Count = 0
 
 
 class _Rows(msgspec.Struct, forbid_unknown_fields=True):

@@ -107,7 +107,7 @@ class SqlRows:
         try:
             _target(sql_config.url)
         except ValueError as reason:
-            raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
+            raise refused_source("/config/url", str(reason)) from None
         if "\0" in (sql_config.password or ""):
             raise refused_config(
                 FieldError(pointer="/config/password", detail="a password cannot have the character U+0000")

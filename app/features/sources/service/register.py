@@ -39,7 +39,7 @@ from app.kernel.commit.write_options import OnError
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateTable, schema_of
-from app.kernel.format.definition.schema_merge import inferred_types
+from app.kernel.format.definition.schema_merge import field_words, inferred_types
 from app.kernel.format.errors import (
     HeadwaterError,
     InvalidDataset,
@@ -94,9 +94,11 @@ class _Sample(msgspec.Struct, frozen=True, kw_only=True):
 
         `names`: those of the fields that pointers such as `/schema/fields/0` count.
         """
-        pointer = next((each["pointer"] for each in error.facts["errors"]), "")
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[2:]]
-        column = steps[0] if steps else ""
+        pointer, detail = next(
+            ((each["pointer"], each["detail"]) for each in error.facts["errors"]), ("", "")
+        )
+        steps = pointer.split("/")[2:]
+        column = next((name for name in self.origins if detail.startswith(field_words(name))), "")
         if isinstance(error, InvalidDataset) and len(steps) > 1 and steps[1].isdecimal():
             column = names[int(steps[1])] if int(steps[1]) < len(names) else ""
         origin = self.origins.get(column) or next(iter(self.origins.values()), "")

@@ -134,7 +134,7 @@ class DeliveryStore:
                 connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
-                    .values(failures=0)
+                    .values(failures=0, error=None)
                 )
 
     def failed(
@@ -169,8 +169,13 @@ class DeliveryStore:
                     .values(failures=webhooks.c.failures + 1)
                     .returning(webhooks.c.failures)
                 ).scalar_one()
+                error = Fault.of(given_up(failures, reply))
                 if failures >= dead_max:
-                    pause_webhook(connection, delivery.webhook_id, Fault.of(given_up(failures, reply)))
+                    pause_webhook(connection, delivery.webhook_id, error)
+                else:
+                    connection.execute(
+                        update(webhooks).where(webhooks.c.id == delivery.webhook_id).values(error=error)
+                    )
 
     def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
         """Pauses a webhook that cannot continue."""

@@ -16,8 +16,10 @@ then called `_hw_<name>`, the op also `_op`.
 from __future__ import annotations
 
 import functools
+import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ from app.kernel.format.rows.kept_fields import KEPT_COLUMN, KEPT_FIELD
 from app.kernel.format.schema.schema import RESERVED_PREFIX, Field, KeyStruct, Schema
 from app.kernel.format.schema.types import DataType, Struct
 
+_INDEX_LEVEL: Final = re.compile(r"__index_level_\d+__")
 _DELTA_OP_NAMES: Final = ("_hw__change_type", "_change_type")
 _SYSTEM_NAMES: Final = tuple(name for name in Vocabulary.__struct_fields__ if name != "op")
 _DELTA_NAMES: Final = ("_commit_version", "_commit_timestamp")
@@ -300,6 +303,26 @@ def flat_form(
     """The form of columns that become rows of the schema. `input_schema`: their types, where known. `header`: their
     names, where only these are known.
     """
+    form = _flat_form(schema, input_schema, header)
+    levels = frozenset[str]() if input_schema is None else index_levels(input_schema)
+    unknown = levels - set(form.columns.names())
+    return replace(form, system=form.system | unknown) if unknown else form
+
+
+def index_levels(columns: pa.Schema) -> frozenset[str]:
+    """The columns that are the unnamed index of a pandas frame, which pandas writes if it is no plain count of rows."""
+    levels = {name for name in columns.names if _INDEX_LEVEL.fullmatch(name)}
+    if not levels:
+        return frozenset()
+    try:
+        described = json.loads((columns.metadata or {}).get(b"pandas", b"{}"))
+        index = {each for each in described.get("index_columns", ()) if isinstance(each, str)}
+    except (ValueError, TypeError, AttributeError):
+        return frozenset()
+    return frozenset(levels & index)
+
+
+def _flat_form(schema: Schema, input_schema: pa.Schema | None, header: Sequence[str] | None) -> FlatForm:
     names = frozenset((header if input_schema is None else input_schema.names) or ())
     if not isinstance(schema, ChangeSchema):
         marked = schema if isinstance(schema, MarkedSchema) else None

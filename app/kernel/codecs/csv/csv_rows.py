@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -41,6 +41,7 @@ from app.kernel.codecs.csv.csv_records import (
 from app.kernel.codecs.faults import (
     GZIP_MAGIC,
     GZIP_WITHOUT_ENCODING,
+    NOT_UTF8,
     Faults,
     Origin,
     below,
@@ -297,21 +298,22 @@ class Records:
         return form.rows(table)
 
     def _ignore_unknown(
-        self, cells: dict[str, pa.BinaryArray], form: FlatForm, faulty_rows: Collection[int]
+        self, cells: dict[str, pa.BinaryArray], form: FlatForm, faults_by_row: dict[int, Faults]
     ) -> None:
-        """Raises SchemaMismatch for columns that the schema does not have, unless their cells in good rows are null."""
-        types, faults = form.compiled_schema.types, Faults()
+        """Adds the faults of cells of columns that the schema does not have, unless they are null."""
+        types = form.compiled_schema.types
+        faulty_rows = list(faults_by_row)
         for number, name in enumerate(self.header.names, 1):
             if name in types or name in form.system:
                 continue
             valid = cells[name].is_valid().to_numpy(zero_copy_only=False)
-            valid[list(faulty_rows)] = False
-            if valid.any():
-                faults.add(self.pointer, f"column {number} of the header line: {unknown_field(name, types)}")
-            self.record_errors.ignored_fields.add(name)
-            if faults.full:
-                break
-        faults.raise_if_any()
+            good = np.ones(len(valid), dtype=np.bool_)
+            good[faulty_rows] = False
+            if (good & ~valid).any():
+                self.record_errors.ignored_fields.add(name)
+            reason = f"column {number} of the header line: {unknown_field(name, types)}"
+            for row in np.flatnonzero(good & valid)[: self.record_errors.faults_max].tolist():
+                faults_by_row.setdefault(row, Faults()).add(below("", name), reason)
 
     def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
         """Reports the bad records among those in `data`, which are numbered from 0."""
@@ -322,6 +324,7 @@ class Records:
             line += data.count(b"\n", counted, start)
             counted = start
             bad[number].locate(line)
+            bad[number].locate_bytes(data[start:end], self.origin.byte + start)
             self.record_errors.add(
                 self.origin.row + number,
                 bad[number],
@@ -491,7 +494,7 @@ class _CsvColumn:
         except UnicodeDecodeError as fault:
             return faults.add(
                 pointer,
-                f"expected {self.data_type}, got invalid UTF-8: {fault.reason} (at byte {fault.start} of the cell)",
+                f"expected {self.data_type}, {NOT_UTF8}: {fault.reason}",
             )
         value = read_cell(text, self.data_type, pointer, faults)
         for path in self.compiled_schema.key_members_of(self.field.name):

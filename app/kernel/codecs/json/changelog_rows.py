@@ -17,7 +17,7 @@ are read, too.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -168,7 +168,7 @@ class ChangeReader:
             faults.add("", f"expected a change, an object with its op, got {describe(value)}")
             return []
         members = distinct_members(value, "", faults)
-        if self._renamed and any(self._renamed.get(name) == "op" for name in members):
+        if self._is_renamed(members):
             return self._read_renamed(members, faults)
         if "payload" not in members or "op" in members:
             return self._read_change(members, faults)
@@ -178,6 +178,15 @@ class ChangeReader:
         changes = self.read(members["payload"], inner)
         faults.take("/payload", inner)
         return changes
+
+    def _is_renamed(self, members: Mapping[str, Any]) -> bool:
+        """Whether the members of a change have the names of the dataset's vocabulary, and not the standard ones."""
+        if all(self._renamed.get(name) != "op" for name in members):
+            return False
+        if members.keys() <= {*self._renamed, "row", "before"}:
+            return True
+        of_debezium = isinstance(op := members.get("op"), str) and op in {*_UNWANTED, "m", "t"}
+        return not (of_debezium or members.keys() <= set(_FEED_MEMBERS))
 
     def _read_renamed(self, members: dict[str, Any], faults: Faults) -> list[Any]:
         """A change whose members have the names of the dataset's vocabulary."""

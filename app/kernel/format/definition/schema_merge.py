@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from app.kernel.format.dataset import DatasetDefinition
@@ -12,6 +13,7 @@ from app.kernel.format.definition.evolution import evolve, keeps_type
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, SchemaChange, WidenField
 from app.kernel.format.errors import FieldError, SchemaChangeRefused, SchemaMismatch
+from app.kernel.format.schema.schema import NAMES_EXPECTED, may_be_added, name_fault
 from app.kernel.format.schema.shapes import (
     DIGITS_MAX,
     NULLS,
@@ -57,6 +59,8 @@ from app.kernel.format.schema.types import (
 from app.kernel.format.schema.types.uuids import UUID
 from app.kernel.format.schema.widening import why_not_wider
 
+_SHOWN_MAX: Final = 60
+
 
 class _NoType(Exception):
     """The values of a new column determine no type; the message has the reason."""
@@ -75,11 +79,16 @@ def merge_schemas(
     changes: list[SchemaChange] = []
     faults: list[FieldError] = []
     types = {field.name: field.data_type() for field in dataset.schema.fields}
+    known = {name.casefold() for name in types}
     for name, shape in incoming.items():
+        if name not in types and not may_be_added(name, known):
+            # Its values are errors of their rows.
+            continue
+        known.add(name.casefold())
         try:
             change = _change(dataset, types.get(name), name, shape, explicit_cast=explicit_cast)
         except _NoType as fault:
-            faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
+            faults.append(_fault(name, str(fault)))
             continue
         if change is not None:
             names.append(name)
@@ -93,7 +102,7 @@ def merge_schemas(
     except SchemaChangeRefused as refusal:
         # Faults point into the list of changes, which the sender of the rows does not see.
         raise _mismatch(
-            FieldError(pointer=_pointer(names[int(error["pointer"].split("/")[2])]), detail=error["detail"])
+            _fault(names[int(error["pointer"].split("/")[2])], f": {error['detail']}")
             for error in refusal.facts["errors"]
             if error["pointer"].count("/") > 1
         ) from None
@@ -113,16 +122,27 @@ def inferred_types(
     """
     types: dict[str, str] = {}
     faults: list[FieldError] = []
+    known: set[str] = set()
     for name, shape in shapes.items():
         if isinstance(shape, Nulls):
             if name in required:
                 detail = "has nulls only, but keys, partitions and times need values: send some, or state the columns"
-                faults.append(FieldError(pointer=_pointer(name), detail=detail))
+                faults.append(_fault(name, detail))
             continue
+        if not may_be_added(name, known):
+            # Its values are errors of their rows.
+            continue
+        known.add(name.casefold())
         try:
             types[name] = str(_new_type(shape, explicit_cast or name in moments))
         except _NoType as fault:
-            faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
+            faults.append(_fault(name, str(fault)))
+    if not types:
+        faults += [
+            _fault(name, f": no field can have this name; {NAMES_EXPECTED}")
+            for name in shapes
+            if name_fault(name)
+        ]
     if faults:
         raise _mismatch(faults)
     return types
@@ -147,8 +167,15 @@ def _mismatch(faults: Iterable[FieldError]) -> SchemaMismatch:
     return SchemaMismatch(f"columns of the input cannot be added to the schema: {summary}", errors)
 
 
-def _pointer(name: str) -> str:
-    return "/schema/" + name.replace("~", "~0").replace("/", "~1")
+def _fault(name: str, reason: str) -> FieldError:
+    """A fault of a column: values of it are in any row."""
+    space = "" if reason.startswith(":") else " "
+    return FieldError(pointer="/rows", detail=f"{field_words(name)}{space}{reason}")
+
+
+def field_words(name: str) -> str:
+    """The words for a field at the start of the faults of its column."""
+    return f"the field {name[:_SHOWN_MAX]!a}"
 
 
 def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
@@ -156,7 +183,9 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
         case Booleans():
             return BOOLEAN
         case Integers() | Numbers():
-            return number_type(shape) or _nearest_decimal(numbers(shape))
+            # Those beyond any type are errors of their rows.
+            fitting = msgspec.structs.replace(shape, beyond=False)
+            return number_type(fitting) or _nearest_decimal(numbers(fitting))
         case Texts():
             return _text_type(shape) if explicit_cast else STRING
         case Cells(shape=inner):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,6 +17,7 @@ FIELD_ID_MAX: Final = 2_147_483_446
 FIELD_NAME_CHARACTERS_MAX: Final = 255
 _SHOWN_CHARACTERS_MAX: Final = 60
 RESERVED_PREFIX: Final = "_hw_"
+NAMES_EXPECTED: Final = f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,9 +118,13 @@ def name_fault(name: str) -> str | None:
     Names that are reserved, or that another field has, are checked elsewhere.
     """
     if not name:
-        return f"has no name; expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+        return f"has no name; {NAMES_EXPECTED}"
     if len(name) <= FIELD_NAME_CHARACTERS_MAX and name.isprintable():
         return None
     start = ascii(name[:_SHOWN_CHARACTERS_MAX])
-    expected = f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
-    return f"has the name {start} of {len(name)} characters; {expected}"
+    return f"has the name {start} of {len(name)} characters; {NAMES_EXPECTED}"
+
+
+def may_be_added(name: str, names: Collection[str]) -> bool:
+    """Whether a field with the name may be added to those with the names, which are in lower case (`casefold`)."""
+    return not name_fault(name) and not name.startswith(RESERVED_PREFIX) and name.casefold() not in names

@@ -36,29 +36,32 @@ class Booleans(_Shape, frozen=True, kw_only=True, tag="booleans"):
 
 
 class Integers(_Shape, frozen=True, kw_only=True, tag="integers"):
-    """Whole numbers: the least and the greatest, limited to 64 bits. `digits`: those of the longest beyond 64 bits, at
-    most DIGITS_MAX; 0 without one.
+    """Whole numbers: the least and the greatest, limited to 64 bits. `digits`: those of the longest beyond 64 bits; 0
+    without one. `beyond`: whether there are others, with more digits than any decimal.
     """
 
     low: int
     high: int
     digits: int = 0
+    beyond: bool = False
 
     def numbers(self) -> Numbers:
         """The same as numbers beside which there are others."""
         whole = self.digits or max(len(str(abs(self.low))), len(str(abs(self.high))))
         exact = not self.digits and DOUBLE.holds_integers(self.low, self.high)
-        return Numbers(exact=exact, whole=whole)
+        return Numbers(exact=exact, whole=whole, beyond=self.beyond)
 
 
 class Numbers(_Shape, frozen=True, kw_only=True, tag="numbers"):
     """Numbers, some with a fraction or an exponent. `exact`: none loses digits as a double. `whole`, `scale`: the most
-    digits before and after the point, at most DIGITS_MAX.
+    digits before and after the point, at most DIGITS_MAX. `beyond`: whether there are whole numbers with more digits
+    than any decimal, which do not count.
     """
 
     exact: bool = True
     whole: int = 0
     scale: int = 0
+    beyond: bool = False
 
 
 class Texts(_Shape, frozen=True, kw_only=True, tag="texts"):
@@ -125,10 +128,12 @@ TEXTS: Final = Texts()
 
 def number_type(shape: Integers | Numbers) -> FlatType | None:
     """The type that holds the numbers without loss; None if none does."""
+    if shape.beyond:
+        return None
     if isinstance(shape, Integers):
         if not shape.digits:
             return INT64
-        return Decimal(DECIMAL_PRECISION_MAX, 0) if shape.digits <= DECIMAL_PRECISION_MAX else None
+        return Decimal(DECIMAL_PRECISION_MAX, 0)
     if shape.exact:
         return DOUBLE
     fits = shape.whole + shape.scale <= DECIMAL_PRECISION_MAX
@@ -150,6 +155,7 @@ def common_shape(one: Shape, other: Shape) -> Shape:
                 low=min(one.low, other.low),
                 high=max(one.high, other.high),
                 digits=max(one.digits, other.digits),
+                beyond=one.beyond or other.beyond,
             )
         case ((Integers() | Numbers()), (Integers() | Numbers())):
             return _common_numbers(numbers(one), numbers(other))
@@ -184,6 +190,7 @@ def _common_numbers(one: Numbers, other: Numbers) -> Numbers:
         exact=one.exact and other.exact,
         whole=max(one.whole, other.whole),
         scale=max(one.scale, other.scale),
+        beyond=one.beyond or other.beyond,
     )
 
 

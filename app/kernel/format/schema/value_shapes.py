@@ -49,6 +49,8 @@ _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 _NUMBER: Final = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 _FINE: Final = r"\.\d{3}\d*[1-9]"
 _INT64_DIGITS: Final = 19
+# The least whole number with more digits than any decimal.
+_NO_DECIMAL: Final = 10 ** (DIGITS_MAX - 1)
 # Python takes long to read a million digits, and a few show that a number is out of range.
 _EXPONENT_CHARACTERS_MAX: Final = 12
 _TEXT_TYPES: Final[dict[str, FlatType]] = {
@@ -123,10 +125,13 @@ def _of_kind(kind: type, values: Sequence[Any], depth: int) -> Shape:
 
 def _of_integers(values: Sequence[int]) -> Integers:
     low, high = min(values), max(values)
+    beyond = low <= -_NO_DECIMAL or high >= _NO_DECIMAL
+    if beyond:
+        values = [value for value in values if -_NO_DECIMAL < value < _NO_DECIMAL] or [0]
+        low, high = min(values), max(values)
     longest = max(high if high > INT64.high else 0, -low if low < INT64.low else 0)
-    # Python takes long to write a million digits.
-    digits = 0 if not longest else DIGITS_MAX if longest >= 10**DIGITS_MAX else len(str(longest))
-    return Integers(low=_clamped(low), high=_clamped(high), digits=digits)
+    digits = len(str(longest)) if longest else 0
+    return Integers(low=_clamped(low), high=_clamped(high), digits=digits, beyond=beyond)
 
 
 def _clamped(number: int) -> int:

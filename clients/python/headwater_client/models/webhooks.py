@@ -198,7 +198,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
-    """Why the service paused the webhook."""
+    """Why the service paused the webhook, or gave up the last message."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime
@@ -302,7 +302,7 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
-    """Why the service paused the webhook."""
+    """Why the service paused the webhook, or gave up the last message."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime

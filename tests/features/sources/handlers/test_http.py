@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
@@ -59,6 +60,22 @@ def test_rounds_are_bounded_by_pages(incoming: Incoming, orders: str, api: Paged
     source = incoming.run(path)
     assert (source["state"], source["rounds"]) == ("finished", 3)
     assert notes(incoming.rows()) == {number: f"n{number}" for number in range(5)}
+
+
+def test_circle_that_is_longer_than_a_round_fails_the_source(
+    incoming: Incoming, orders: str, api: Paged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def circle(path: str) -> bytes:
+        number = int(parse_qs(urlsplit(path).query).get("after", ["0"])[0])
+        page = {"data": {"items": [{"id": number}]}, "paging": {"next": str((number + 1) % 3)}}
+        return json.dumps(page).encode()
+
+    monkeypatch.setattr(api, "answer", circle)
+    path = _register(incoming, api, max_items=1, mode="once").headers["location"]
+    source = incoming.run(path)
+    assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/source-failed")
+    assert "leads in a circle" in source["last_error"]["detail"]
+    assert source["rounds"] <= 3 * 3
 
 
 def test_token_is_sent_and_never_shown(incoming: Incoming, orders: str, api: Paged) -> None:

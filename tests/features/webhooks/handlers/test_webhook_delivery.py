@@ -130,10 +130,13 @@ def test_dead_message_does_not_block_later_ones_and_is_redelivered_on_request(
     work_until(service, lambda: state_of(client, webhook)["position"] == 1)
     [dead] = deliveries(client, webhook, state="dead")
     assert (dead["attempts"], dead["status"], dead["error"]) == (3, 500, "the last word")
-    assert state_of(client, webhook)["failures"] == 1
+    found = state_of(client, webhook)
+    assert (found["state"], found["failures"]) == ("active", 1)
+    assert found["error"]["detail"] == "1 message was given up; of the last one, it answered 500"
     write(client, service, {"id": 2, "note": "b"})
     assert receiver.offsets()[-1] == (1, 2)
-    assert state_of(client, webhook)["failures"] == 0
+    found = state_of(client, webhook)
+    assert (found["failures"], found["error"]) == (0, None)
 
     answer = client.post(f"/webhooks/{webhook['id']}/redeliveries")
     assert (answer.status_code, answer.json()) == (202, {"deliveries": 1})

@@ -79,9 +79,9 @@ def test_values_are_cast_only_on_request(client, service, trips):
 def test_column_that_cannot_be_added_fails_the_write(client, service, trips):
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2, "empty": []}])
     assert job["error"]["type"] == "/problems/schema-mismatch"
-    assert [error["pointer"] for error in job["error"]["errors"]] == ["/schema/empty"]
+    assert [error["pointer"] for error in job["error"]["errors"]] == ["/rows"]
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2}])
-    assert [error["pointer"] for error in job["error"]["errors"]] == ["/schema/Seats"]
+    assert [error["pointer"] for error in job["error"]["errors"]] == ["/rows/0/Seats"]
     assert client.get(f"{trips}/schema").json()["id"] == 1
 
 
