@@ -56,7 +56,12 @@ class Engine:
 
 
 CHDB: Final = Engine(
-    name="chdb", program="chdb_reader.py", warehouses=("v2",), fills_nulls=True, gaps={"dotted": "404"}
+    name="chdb",
+    program="chdb_reader.py",
+    warehouses=("v2",),
+    zoned=True,
+    fills_nulls=True,
+    gaps={"dotted": "404"},
 )
 DAFT: Final = Engine(name="daft", program="daft_reader.py", warehouses=("v2",))
 DUCKDB: Final = Engine(name="duckdb", program="duckdb_reader.py")

@@ -19,17 +19,23 @@ _SETTINGS = {
 
 
 @cache
-def _session() -> Session:
-    session = Session()
+def session() -> Session:
+    """The one session."""
+    opened = Session()
     for name, value in _SETTINGS.items():
-        session.query(f"SET {name} = {value}")
-    return session
+        opened.query(f"SET {name} = {value}")
+    return opened
+
+
+def arrow(query: str) -> pa.Table:
+    """The rows of a query."""
+    return pa.ipc.open_file(pa.py_buffer(session().query(query, "Arrow").bytes())).read_all()
 
 
 @cache
 def _database(uri: str, token: str, warehouse: str) -> str:
     name = f"catalogue_{abs(hash((uri, token, warehouse)))}"
-    _session().query(
+    session().query(
         f"CREATE DATABASE {name} ENGINE = DataLakeCatalog('{uri}/v1') SETTINGS catalog_type = 'rest', "
         f"warehouse = '{warehouse}', vended_credentials = true, auth_header = 'Authorization: Bearer {token}'"
     )
@@ -41,8 +47,7 @@ def read(request: Request) -> pa.Table:
     database = _database(request["uri"], request["token"], request["warehouse"])
     table = quoted("headwater." + request["table"], "`")
     at = "" if request["version"] is None else f" SETTINGS iceberg_snapshot_id = {request['version']}"
-    query = f"SELECT {selection(request, '`')} FROM {database}.{table}{condition(request)}{at}"
-    return pa.ipc.open_file(pa.py_buffer(_session().query(query, "Arrow").bytes())).read_all()
+    return arrow(f"SELECT {selection(request, '`')} FROM {database}.{table}{condition(request)}{at}")
 
 
 if __name__ == "__main__":

@@ -14,24 +14,24 @@ _OWN_FILES_ONLY = {"autoinstall_known_extensions": "false", "autoload_known_exte
 
 
 @cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config=_OWN_FILES_ONLY)
+def connection() -> duckdb.DuckDBPyConnection:
+    """The one connection, with the extensions."""
+    opened = duckdb.connect(config=_OWN_FILES_ONLY)
     for name in ("avro", "httpfs", "iceberg"):
         folder = (
             Path(str(resources.files(f"duckdb_extension_{name}"))) / "extensions" / f"v{duckdb.__version__}"
         )
-        connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-    return connection
+        opened.load_extension(str(folder / f"{name}.duckdb_extension"))
+    return opened
 
 
 @cache
 def _catalogue(uri: str, token: str, warehouse: str) -> str:
     """The name under which the catalogue is attached."""
-    connection = _connection()
-    [(number,)] = connection.execute("SELECT count(*) FROM duckdb_databases()").fetchall()
+    [(number,)] = connection().execute("SELECT count(*) FROM duckdb_databases()").fetchall()
     name = f"catalogue_{number}"
-    connection.execute(f"CREATE SECRET {name} (TYPE iceberg, TOKEN '{token}')")
-    connection.execute(f"ATTACH '{warehouse}' AS {name} (TYPE iceberg, ENDPOINT '{uri}', SECRET {name})")
+    connection().execute(f"CREATE SECRET {name} (TYPE iceberg, TOKEN '{token}')")
+    connection().execute(f"ATTACH '{warehouse}' AS {name} (TYPE iceberg, ENDPOINT '{uri}', SECRET {name})")
     return name
 
 
@@ -41,7 +41,7 @@ def read(request: Request) -> pa.Table:
     version = "" if request["version"] is None else f" AT (VERSION => {request['version']})"
     table = f"{catalogue}.headwater.{quoted(request['table'])}{version}"
     query = f"SELECT {selection(request)} FROM {table}{condition(request)}"
-    return _connection().execute(query).to_arrow_table()
+    return connection().execute(query).to_arrow_table()
 
 
 if __name__ == "__main__":

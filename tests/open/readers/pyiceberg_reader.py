@@ -1,15 +1,27 @@
-"""PyIceberg. Option `files`: the paths of the planned files in place of the rows."""
+"""PyIceberg. Option `files`: the paths of the planned files in place of the rows. `until`: a file to wait for."""
 
 from __future__ import annotations
+
+import time
+from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg_tables import loaded
 from reader_process import Request, serve
 
 
+def _wait(gate: Path) -> None:
+    """Says that the table is loaded, and waits until the gate exists."""
+    gate.with_suffix(".loaded").touch()
+    while not gate.exists():
+        time.sleep(0.01)
+
+
 def read(request: Request) -> pa.Table:
     """The rows of a table."""
     table = loaded(request)
+    if "until" in request["options"]:
+        _wait(Path(request["options"]["until"]))
     scan = table.scan(
         row_filter=request["where"] or "true",
         selected_fields=tuple(request["columns"] or ("*",)),

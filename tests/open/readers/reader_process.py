@@ -18,6 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 Request = dict[str, Any]
+# Spark adds all that called it.
+_ERROR_CHARACTERS_MAX = 2_000
 
 
 def serve(read: Callable[[Request], pa.Table]) -> None:
@@ -36,7 +38,7 @@ def _answer(read: Callable[[Request], pa.Table], request: Request) -> dict[str, 
             file.write_table(rows)
     except BaseException as error:
         traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}"}
+        return {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS_MAX]}
     return {"rows": rows.num_rows}
 
 

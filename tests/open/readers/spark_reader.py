@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import cache
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 
 @cache
-def _session() -> SparkSession:
+def session() -> SparkSession:
+    """The one session."""
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(sys.argv[1:]))
@@ -43,12 +45,15 @@ def _catalogue(uri: str, token: str, warehouse: str, planning: str) -> str:
         ".header.X-Iceberg-Access-Delegation": "vended-credentials",
     } | ({".scan-planning-mode": planning} if planning else {})
     for key, value in settings.items():
-        _session().conf.set(f"spark.sql.catalog.{name}{key}", value)
+        session().conf.set(f"spark.sql.catalog.{name}{key}", value)
     return name
 
 
 def read(request: Request) -> pa.Table:
-    """The rows of a table. Option `metadata`: columns of Iceberg's to read beside those of the table."""
+    """The rows of a table. Option `metadata`: columns of Iceberg's to read beside those of the table.
+
+    `pause_seconds`: how long to wait between the plan and the read.
+    """
     options = request["options"]
     planning = options.get("planning", "")
     catalogue = _catalogue(request["uri"], request["token"], request["warehouse"], planning)
@@ -56,7 +61,9 @@ def read(request: Request) -> pa.Table:
     table = f"{catalogue}.headwater.{quoted(request['table'], '`')}{version}"
     more = "".join(f", {name}" for name in options.get("metadata", ()))
     query = f"SELECT {selection(request, '`')}{more} FROM {table}{condition(request)}"
-    return _session().sql(query).toArrow()
+    rows = session().sql(query)
+    time.sleep(options.get("pause_seconds", 0))
+    return rows.toArrow()
 
 
 if __name__ == "__main__":
