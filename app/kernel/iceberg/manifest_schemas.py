@@ -32,18 +32,13 @@ def decimal_bytes(precision: int) -> int:
 
 def fixed_bytes(kind: str) -> int | None:
     """How many bytes each value of one of Iceberg's types has in Avro; None if they have no fixed number."""
-    numbers = [int(number) for number in _NUMBERS.findall(kind)]
-    if kind.startswith("decimal"):
-        return decimal_bytes(numbers[0])
-    return numbers[0] if kind.startswith("fixed") else None
+    return decimal_bytes(int(_NUMBERS.findall(kind)[0])) if kind.startswith("decimal") else None
 
 
 def _avro_type(kind: str) -> Any:
     size = fixed_bytes(kind)
     if size is None:
         return _PLAIN[kind]
-    if kind.startswith("fixed"):
-        return {"type": "fixed", "name": f"fixed_{size}", "size": size}
     precision, scale = (int(number) for number in _NUMBERS.findall(kind))
     return {
         "type": "fixed",

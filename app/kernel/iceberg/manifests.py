@@ -306,7 +306,7 @@ def _field_bytes(kind: str, value: PartitionValue) -> bytes:
         case str():
             return PRESENT + text_bytes(value)
         case bytes():
-            return PRESENT + (counted(value) if size is None else value)
+            return PRESENT + counted(value)
 
 
 def _header(

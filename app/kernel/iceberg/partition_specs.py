@@ -1,8 +1,9 @@
 """Partition specs of Iceberg, and the values that the paths of our partitions have under them.
 
 A spec is published if Iceberg has a transform for every entry of `partition_by`. It has none for `bucket`: its hash is
-another. Files whose partition has no values under the spec belong to the spec without fields, whose id is 0: those of
-groups with rows of several partitions, and those with a value that the path has only a hash of.
+another. For a `uuid`, which Iceberg has as `fixed[16]`, none is published: its Java library reads such values of
+manifests as if they had a length. Files whose partition has no values under the spec belong to the spec without fields,
+whose id is 0: those of groups with rows of several partitions, and those with a value that the path has only a hash of.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.kernel.format.partition.segments import NULL_VALUE, read_segment, segme
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import DATE, INT32, INT64, DataType, Decimal, FlatType, Integer, Timestamp
 from app.kernel.format.schema.types.nested import member_path_below
+from app.kernel.format.schema.types.uuids import UUID
 from app.kernel.iceberg.schemas import primitive
 
 UNPARTITIONED_ID: Final = 0
@@ -97,7 +99,7 @@ def _column(number: int, entry: PartitionField, schema: Schema, others: set[str]
 def _has_transform(entry: PartitionField, source: FlatType) -> bool:
     if entry.transform is Transform.TRUNCATE and isinstance(source, Integer):
         return (entry.argument or 0) <= _INT_WIDTH_MAX
-    return entry.transform is not Transform.BUCKET
+    return entry.transform is not Transform.BUCKET and source != UUID
 
 
 def _source_id(field: Field, members: tuple[str, ...]) -> int | None:
