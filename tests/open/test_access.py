@@ -166,13 +166,13 @@ def test_nothing_is_written(loaded: VendedTable, data_file: str, method: str) ->
 
 def _revoked(service: Service, own: Tenant, table: str) -> tuple[VendedTable, Callable[[], None]]:
     """A table that was loaded with a key of its own, and what revokes the key."""
-    made = answered(own.client.post("/api-keys", json={"name": "r", "scopes": ["read"]}), 201).json()
+    made = answered(own.client.post("/keys", json={"name": "r", "scopes": ["read"]}), 201).json()
     address = Address(url=service.url, api_key=made["api_key"], table=table)
     client = service.client(made["api_key"])
     loaded = VendedTable.loaded(client, address)
 
     def revoke() -> None:
-        answered(own.client.delete(f"/api-keys/{made['id']}"), 204)
+        answered(own.client.delete(f"/keys/{made['id']}"), 204)
 
     return loaded, revoke
 

@@ -11,7 +11,7 @@ from reader_process import Request, serve
 
 
 def _wait(gate: Path) -> None:
-    """Says that the table is loaded, and waits until the gate exists."""
+    """Marks the table as loaded, and waits until the gate exists."""
     gate.with_suffix(".loaded").touch()
     while not gate.exists():
         time.sleep(0.01)
