@@ -48,6 +48,7 @@ def _values(column: pa.ChunkedArray) -> Iterable[Any]:
 def _cell(value: Any, kind: pa.DataType, engine: Engine, *, filled: bool) -> Any:
     """A value that can be hashed, and is equal for equal cells. `filled`: null lists, maps and structs have values."""
     types = pa.types
+    filled = filled or (engine.fills_nulls_of_nested_types and _is_nested(kind))
     if types.is_list(kind) or types.is_large_list(kind):
         items = ([] if filled else None) if value is None else value
         return (
@@ -65,6 +66,13 @@ def _cell(value: Any, kind: pa.DataType, engine: Engine, *, filled: bool) -> Any
         assert filled or set(members) == {field.name for field in kind}, (members, kind)
         return tuple(_cell(members.get(each.name), each.type, engine, filled=filled) for each in kind)
     return None if value is None else _flat(kind, engine)(value)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    """Whether it is a list or a map of values that have a nested type themselves."""
+    if pa.types.is_map(kind):
+        return pa.types.is_nested(kind.item_type)
+    return pa.types.is_list(kind) and pa.types.is_nested(kind.value_type)
 
 
 def _entries(entries: Any, kind: pa.MapType, engine: Engine, *, filled: bool) -> frozenset[Any]:

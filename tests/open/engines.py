@@ -48,6 +48,8 @@ class Engine:
     """Options of each of its requests."""
     fills_nulls: bool = False
     """It has no null of a list, map or struct: these are empty, and the members of such a struct are null."""
+    fills_nulls_of_nested_types: bool = False
+    """A null list or map is empty where its values are lists, maps or structs."""
     zoned: bool = False
     """It has one type of points in time: those without a time zone are read as if they were of UTC."""
     on_spark: bool = False
@@ -65,15 +67,9 @@ CHDB: Final = Engine(
 )
 DAFT: Final = Engine(name="daft", program="daft_reader.py", warehouses=("v2",))
 DUCKDB: Final = Engine(name="duckdb", program="duckdb_reader.py")
-# Files from before an integer became a real number are read once they are compacted.
-_TO_DOUBLE: Final = "(?i)promote|cannot|mismatch|unsupported"
-POLARS: Final = Engine(
-    name="polars", program="polars_reader.py", options={"reader": "native"}, gaps={"to_double": _TO_DOUBLE}
-)
-PYICEBERG: Final = Engine(name="pyiceberg", program="pyiceberg_reader.py", gaps={"to_double": _TO_DOUBLE})
-SPARK: Final = Engine(
-    name="spark", program="spark_reader.py", python=_SPARK, on_spark=True, gaps={"to_double": _TO_DOUBLE}
-)
+POLARS: Final = Engine(name="polars", program="polars_reader.py")
+PYICEBERG: Final = Engine(name="pyiceberg", program="pyiceberg_reader.py", fills_nulls_of_nested_types=True)
+SPARK: Final = Engine(name="spark", program="spark_reader.py", python=_SPARK, on_spark=True)
 ENGINES: Final = (DUCKDB, PYICEBERG, POLARS, CHDB, DAFT, SPARK)
 
 

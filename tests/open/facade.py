@@ -92,6 +92,15 @@ class VendedTable:
             if not token:
                 return
 
+    def objects(self) -> set[str]:
+        """The locations of all objects that the table, its snapshots and its manifests name."""
+        found = {str(self.document["metadata-location"])}
+        for snapshot in self.snapshots():
+            manifests = records(self.content(snapshot["manifest-list"]))
+            found |= {snapshot["manifest-list"], *(each["manifest_path"] for each in manifests)}
+            found |= {entry["data_file"]["file_path"] for entry in self.entries(snapshot)}
+        return found
+
     def snapshots(self) -> list[Json]:
         """The snapshots, the oldest first."""
         found: list[Json] = self.document["metadata"]["snapshots"]

@@ -46,7 +46,7 @@ def test_no_object_has_a_value_of_a_dropped_column(
 ) -> None:
     table = VendedTable.loaded(dataset.client, dataset.address, warehouse)
     assert _MARK not in str(table.document)
-    listing = list(table.listing())
+    listing = table.objects() | set(table.listing())
     kinds = {place.rpartition(".")[2] for place in listing}
     assert {"parquet", "avro", "json"} <= kinds
     for place in listing:

@@ -1,4 +1,4 @@
-"""Conditions select the same rows in every engine, and the planned files are those that the client plans."""
+"""Conditions select the same rows in every engine, and plans of the service have no file more than a client's."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def test_conditions_select_the_rows_that_the_service_selects(
         columns = dice.choice((None, _COLUMNS))
         expected = dataset.rows(version, where=where, columns=columns)
         warehouse = dice.choice(engine.warehouses)
+        plan = {"planning": dice.choice(("client", "server"))} if engine in (PYICEBERG, SPARK) else {}
         found = running.read(
-            dataset.address, warehouse=warehouse, version=version, where=where, columns=columns
+            dataset.address, warehouse=warehouse, version=version, where=where, columns=columns, **plan
         )
         try:
             check_equal(engine, found, expected)
@@ -52,7 +53,7 @@ def test_plans_of_the_service_select_the_rows_that_plans_of_the_client_select(
             check_equal(engine, found, expected)
 
 
-def test_service_plans_the_files_that_the_client_plans(
+def test_service_plans_no_file_that_the_client_does_not_plan(
     reader: Readers, table: Callable[[str], OpenDataset]
 ) -> None:
     running, dice = reader(PYICEBERG), random.Random("files")
@@ -66,4 +67,5 @@ def test_service_plans_the_files_that_the_client_plans(
                 for planning in ("client", "server")
             ]
             client, server = ({str(path) for path in plan["path"]} for plan in plans)
-            assert server == client, f"{name}, {where}, version {version}"
+            # The service knows more of a file than the bounds of its columns that manifests have.
+            assert server <= client, f"{name}, {where}, version {version}"

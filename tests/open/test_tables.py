@@ -14,6 +14,8 @@ from tests.open.tables import TABLES
 from tests.support.left_out import left_out
 
 Table = Callable[[str], OpenDataset]
+# The service refuses the table, and the message has what to do.
+_REFUSED = {"to_double": "clusterings"}
 # What CI tries with DuckDB: vectors, each change of a schema, and partitions.
 _FEW = ("flat", "nested", "evolved", "parted_0")
 
@@ -36,8 +38,9 @@ def check_versions(reader: Reader, dataset: OpenDataset, *, latest: bool = True)
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
 def test_engines_read_every_version(reader: Readers, table: Table, engine: Engine, name: str) -> None:
     dataset, running = table(name), reader(engine)
-    if name in engine.gaps:
-        with pytest.raises(EngineError, match=engine.gaps[name]):
+    gap = {**_REFUSED, **engine.gaps}.get(name)
+    if gap is not None:
+        with pytest.raises(EngineError, match=gap):
             check_versions(running, dataset)
     else:
         check_versions(running, dataset)

@@ -47,7 +47,7 @@ def _churn(dataset: OpenDataset, faults: list[BaseException]) -> None:
             if number % 5 == 0:
                 dataset.succeed("compactions")
             if number % 6 == 0:
-                dataset.succeed("cleans", versions=2)
+                dataset.succeed("cleans", versions=10)
     except BaseException as fault:
         faults.append(fault)
 
@@ -85,7 +85,7 @@ def _held(
 
     def read() -> None:
         try:
-            found.append(running.read(dataset.address, until=str(gate)).to_pydict())
+            found.append(running.read(dataset.address, until=str(gate), planning="client").to_pydict())
         except BaseException as fault:
             found.append(fault)
 
@@ -100,6 +100,12 @@ def _held(
     return found
 
 
+_EXPIRES: Final = pytest.mark.xfail(
+    strict=True, reason="metadata and files of a version end with it, and not a key lifetime later"
+)
+
+
+@_EXPIRES
 @left_out("OPEN", "test-open")
 def test_version_that_expires_while_it_is_read_is_read_to_its_end(
     reader: Readers, own: Tenant, tmp_path: Path
@@ -119,6 +125,7 @@ def test_version_that_expires_while_it_is_read_is_read_to_its_end(
     assert (len(rows["id"]), set(rows["n"])) == (_ROWS - 1, {1})
 
 
+@_EXPIRES
 def test_objects_of_a_version_that_expires_are_there_as_long_as_a_key(own: Tenant) -> None:
     dataset = own.dataset("stays", schema=_SCHEMA, record_key=["id"])
     _commit(dataset, 1)

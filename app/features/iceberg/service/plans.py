@@ -203,8 +203,9 @@ class _Partitions:
 
 
 def _partition(columns: tuple[PartitionColumn, ...], path: str) -> tuple[int, tuple[Any, ...]]:
+    """A partition with a null is planned as without a spec, since PyIceberg 0.12 refuses a plan with a null in it."""
     values = values_of(columns, path) if columns else None
-    if values is None:
+    if values is None or None in values:
         return UNPARTITIONED_ID, ()
     return PARTITIONED_ID, tuple(json_values(columns, values))
 
