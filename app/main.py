@@ -65,7 +65,7 @@ from app.infra.logs import configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
 from app.infra.settings import Settings, SettingsError
-from app.process.api import dependencies, key_search, quota_use, resources
+from app.process.api import dependencies, key_search, quota_use, resources, schemes
 from app.process.application import application
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
@@ -136,6 +136,7 @@ def compose(settings: Settings) -> Api:
         services,
         credentials,
         RequireGrant(resources=resources(platform), threads=threads),
+        schemes(process),
         AuditedRequests(Audit(store=audit, counts=counts), threads),
         servers.limits,
         unread,
@@ -222,7 +223,7 @@ class _Background:
 def _credentials(platform: Platform, keys: CredentialStore, threads: Threads) -> Credentials:
     """What checks API keys and tokens. Raises SettingsError."""
     tokens = _tokens(platform.settings)
-    bearer = BearerAuthentication(keys.authenticate, keys.admit, tokens, threads)
+    bearer = BearerAuthentication(keys.authenticate, keys.admit, keys.standing, tokens, threads)
     catalog = platform.stores.catalog
 
     async def name_of(tenant_id: str, dataset_id: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
@@ -13,9 +13,10 @@ from litestar.types import ASGIApp
 
 from app.access.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.access.tenants.errors import TenantSuspended
-from app.access.tenants.values import KeyScope, Principal, seen_in_part
+from app.access.tenants.values import Actor, KeyScope, Principal, seen_in_part
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import PARTY, Threads
+from app.http.protocols import SCHEME
 from app.http.waiting.request_credential import Permit, RequestCredential
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -70,21 +71,52 @@ def scopes_of(handler: BaseRouteHandler) -> tuple[KeyScope, ...]:
     return tuple(scope for scope in (scope_of(handler), handler.opt[_ALTERNATIVE]) if scope is not None)
 
 
+class Scheme(Protocol):
+    """Credentials of another kind than bearer ones, which were derived from such a one."""
+
+    async def authenticate(self, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Actor, object]:
+        """Whose request it is, and what the handler gets as `request.auth`. Whether the actor may still do anything is
+        checked by the caller. Raises errors of the scheme, Unavailable.
+        """
+        ...
+
+
 class Authentication(AbstractAuthenticationMiddleware):
     """Every request names its principal, but those to handlers that are marked public.
 
-    `permits`: the guards that an open request must pass again if its principal changes.
+    `permits`: the guards that an open request must pass again if its principal changes. `schemes`: by the name that
+    the option `SCHEME` of a handler states.
     """
 
     def __init__(
-        self, app: ASGIApp, credentials: Credentials, permits: Sequence[Permit], **options: Any
+        self,
+        app: ASGIApp,
+        credentials: Credentials,
+        permits: Sequence[Permit],
+        schemes: Mapping[str, Scheme],
+        **options: Any,
     ) -> None:
         super().__init__(app, **options)
         self._credentials = credentials
         self._permits = permits
+        self._schemes = schemes
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
         """Raises Unauthorized, and Unavailable and RateLimited if the credential cannot be checked."""
+        scheme_name = connection.route_handler.opt.get(SCHEME)
+        if scheme_name is not None:
+            return await self._derived(self._schemes[scheme_name], connection)
+        return await self._bearer(connection)
+
+    async def _derived(self, scheme: Scheme, connection: ASGIConnection) -> AuthenticationResult:
+        actor, credential = await scheme.authenticate(connection)
+        principal = await self._credentials.principal(actor)
+        if principal is None:
+            raise Unauthorized("the credential from which this one was derived is not valid any more")
+        PARTY.set(principal.tenant_id)
+        return AuthenticationResult(user=principal, auth=credential)
+
+    async def _bearer(self, connection: ASGIConnection) -> AuthenticationResult:
         scheme = connection.headers.get("authorization", "").partition(" ")[0]
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
@@ -163,6 +195,8 @@ class RequireGrant:
     ) -> None:
         """Raises NotFound, Forbidden if the grants of a dataset lack the scope of the handler, RestrictedGrant."""
         if handler.opt.get(PUBLIC) or connection.user.grants is None or not connection.path_params:
+            return
+        if SCHEME in handler.opt:
             return
         principal: Principal = connection.user
         kind, reference = next(iter(connection.path_params.items()))

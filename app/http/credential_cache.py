@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from app.access.tenants.errors import RateLimited
-from app.access.tenants.values import API_KEY, KEYS_MAX, Principal
+from app.access.tenants.values import API_KEY, KEYS_MAX, Actor, Principal
 from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
 from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots
@@ -73,7 +73,7 @@ class Credentials:
 
     def __init__(
         self,
-        authenticate: Callable[[str], Awaitable[Principal | None]],
+        authenticate: Callable[[str | Actor], Awaitable[Principal | None]],
         name_of: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         """`name_of`: the name of a tenant's dataset by its id; None if there is none."""
@@ -92,8 +92,10 @@ class Credentials:
         self._used: dict[str, set[str]] = {}
         self._used_count = 0
 
-    async def principal(self, credential: str, address: str = "") -> Principal | None:
+    async def principal(self, credential: str | Actor, address: str = "") -> Principal | None:
         """The principal of a credential; None if the text is not a valid one. `address`: that of the client.
+
+        An actor is one whose credential was verified: nothing that a client sends as text is taken for one.
 
         Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
         """
@@ -143,7 +145,7 @@ class Credentials:
             key_ids, self._used, self._used_count = self._used, {}, 0
         return key_ids
 
-    async def _find(self, credential: str, address: str | None = None) -> ValidPrincipal | None:
+    async def _find(self, credential: str | Actor, address: str | None = None) -> ValidPrincipal | None:
         """The principal of a credential. `address`: that of the client; None for a request that is open.
 
         One that expires while it is read was valid, and is read again when it is used next.
@@ -152,7 +154,7 @@ class Credentials:
         entry = self._known(digest)
         if entry is None and not self._is_unknown(digest):
             # Tokens are verified before anything is read for them.
-            if address is None or digest in self._cached or not API_KEY.fullmatch(credential):
+            if address is None or digest in self._cached or not _may_be_key(credential):
                 entry = await self._read(credential, digest)
             else:
                 async with _lookup(self._lookups, address):
@@ -177,7 +179,7 @@ class Credentials:
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
 
-    async def _read(self, credential: str, digest: bytes) -> ValidPrincipal | None:
+    async def _read(self, credential: str | Actor, digest: bytes) -> ValidPrincipal | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._authenticate(credential)
         if principal is None:
@@ -233,5 +235,15 @@ class Credentials:
                 self._used_count += 1
 
 
-def _digest(credential: str) -> bytes:
-    return hashlib.sha256(credential.encode()).digest()
+def _may_be_key(credential: str | Actor) -> bool:
+    return isinstance(credential, str) and API_KEY.fullmatch(credential) is not None
+
+
+def _digest(credential: str | Actor) -> bytes:
+    # The text of a header begins with no NUL.
+    text = (
+        credential
+        if isinstance(credential, str)
+        else f"\0{credential.tenant_id}:{credential.id}:{credential.token_ends}"
+    )
+    return hashlib.sha256(text.encode()).digest()

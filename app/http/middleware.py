@@ -19,6 +19,7 @@ from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import REQUEST_ID, on_headwater_error
+from app.http.protocols import AS_SENT, RequestAsSent
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
@@ -93,6 +94,7 @@ class _Exchange:
         self.status = 0
         self.sent_bytes = 0
         self._refused = False
+        as_sent = RequestAsSent(self._method, scope["headers"])
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
         if self._head_only:
@@ -100,7 +102,7 @@ class _Exchange:
         self.scope: Any = {
             **scope,
             "method": method,
-            "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode()},
+            "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode(), AS_SENT: as_sent},
         }
 
     async def receive(self) -> Any:

@@ -297,6 +297,9 @@ class Settings:
     storage_link_url: Annotated[str, _url_of("http", "https", example="https://s3.example.com")] = ""
     """The URL of the S3 service under which clients reach it, if it is another one than the service uses."""
 
+    table_key_seconds: Annotated[float, _seconds] = 3600.0
+    """The time for which a key for the files of a table is valid."""
+
     lease_seconds: Annotated[float, _seconds] = 20.0
     """The time after which the claim of a process on a job or a reconciler ends if it is not extended."""
     heartbeat_seconds: Annotated[float, _seconds] = 5.0

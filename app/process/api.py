@@ -31,7 +31,7 @@ from app.features.views import api as views
 from app.features.webhooks import api as webhooks
 from app.features.writes import api as writes
 from app.http import dependencies as http
-from app.http.auth import Resource
+from app.http.auth import Resource, Scheme
 from app.http.dependencies import Provider
 from app.http.health import get_liveness, get_readiness
 from app.http.in_flight import InFlight
@@ -119,6 +119,11 @@ def dependencies(process: ApiProcess) -> Mapping[str, object]:
     """What handlers get from the process, by name. Raises ValueError for a name that two features state."""
     trees = merged(*(each.object_trees(process) for each in APIS))
     return merged({"object_trees": trees}, *(each.dependencies(process) for each in APIS))
+
+
+def schemes(process: ApiProcess) -> Mapping[str, Scheme]:
+    """The credentials of other kinds than bearer ones. Raises ValueError for a name that two features state."""
+    return merged(*(each.schemes(process) for each in APIS))
 
 
 def resources(platform: Platform) -> Mapping[str, Resource]:

@@ -16,7 +16,7 @@ from app.access.tenants.values import Principal
 from app.core.feature.api import provided_by_name
 from app.core.messaging.redis_limits import RedisLimits
 from app.http.audited import AuditedRequests
-from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
+from app.http.auth import PUBLIC, Authentication, Scheme, in_sequence, require_scope
 from app.http.credential_cache import Credentials
 from app.http.dependencies import resolve_in_sequence
 from app.http.limits.request_limits import RequestLimits
@@ -85,6 +85,7 @@ def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
     grants: Permit,
+    schemes: Mapping[str, Scheme],
     audited_requests: AuditedRequests,
     limiter: RedisLimits,
     unread: UnreadBytes,
@@ -95,10 +96,10 @@ def application(
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `RequireGrant`. `audited_requests`: records requests. `unread`: counts large bodies that are
-    not sent yet. `on_end`: called after each request of a principal, with the bytes of the body that was sent.
-    `lifespan`: context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call
-    it.
+    `grants`: the guard of `RequireGrant`. `schemes`: credentials of other kinds, by name. `audited_requests`: records
+    requests. `unread`: counts large bodies that are not sent yet. `on_end`: called after each request of a principal,
+    with the bytes of the body that was sent. `lifespan`: context managers that run from its start to its stop.
+    `cors_origins`: the origins whose pages may call it.
     """
     serve_statuses(STATUSES)
     serve_error_forms(ERROR_FORMS)
@@ -111,7 +112,11 @@ def application(
         response_class=ApiResponse,
         middleware=[
             DefineMiddleware(
-                Authentication, credentials=credentials, permits=permits, exclude_from_auth_key=PUBLIC
+                Authentication,
+                credentials=credentials,
+                permits=permits,
+                schemes=schemes,
+                exclude_from_auth_key=PUBLIC,
             ),
             DefineMiddleware(RequestLimits, limiter=limiter),
         ],

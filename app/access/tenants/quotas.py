@@ -54,6 +54,8 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The requests that wait at a time: event streams and long polls."""
     requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
     """The requests per second. As many may come at once after a pause of a second."""
+    object_requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
+    """The requests per second for files of tables in S3's protocol, which `requests_per_second` does not count."""
     weight: (
         Annotated[float, msgspec.Meta(ge=_WEIGHT_MIN, le=1000, examples=[1])] | msgspec.UnsetType | None
     ) = msgspec.UNSET
@@ -123,12 +125,14 @@ def quota_exceeded(name: str, limit: int, usage: int, now: datetime | None = Non
     return QuotaExceeded(detail, quota=name, limit=limit, used=usage, retry_after_seconds=again)
 
 
-def rate_limited(party: str, limit: int, wait_seconds: float) -> RateLimited:
-    """The error of a request beyond a rate. `party`: `tenant` or `key`."""
+def rate_limited(
+    party: str, limit: int, wait_seconds: float, *, name: str = "requests_per_second"
+) -> RateLimited:
+    """The error of a request beyond a rate. `party`: `tenant` or `key`. `name`: of the quota."""
     detail = f"the {party} may send {limit} requests per second"
     return RateLimited(
         detail,
-        quota="requests_per_second",
+        quota=name,
         limit=limit,
         used=limit,
         limited=party,

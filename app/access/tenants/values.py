@@ -135,6 +135,17 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
     valid_seconds: float
 
 
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a credential is of that was derived from another one: an API key by its id, or the subject of a token.
+
+    `token_ends`: when the token expires, in seconds since the epoch; None for a key.
+    """
+
+    tenant_id: str
+    id: str
+    token_ends: int | None = None
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 
@@ -142,8 +153,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     `key_name`: the name of the key, or the subject.
     `grants`: the datasets that it reaches; None for all of the tenant. `suspension`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
-    the tenant ends that. `quotas`: those of the tenant. `requests_per_second`: what the key itself may send; None for
-    no limit of its own.
+    the tenant ends that. `expires_at`: when the key expires; None for never, and for tokens. `quotas`: those of the
+    tenant. `requests_per_second`: what the key itself may send; None for no limit of its own.
     """
 
     tenant_id: str
@@ -154,6 +165,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] | None = None
     suspension: str | None = None
     valid_seconds: float | None = None
+    expires_at: datetime | None = None
     quotas: Quotas = NO_QUOTAS
     requests_per_second: int | None = None
 

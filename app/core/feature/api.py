@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from app.core.feature.feature import merged
 from app.core.platform import Platform
-from app.http.auth import Resource
+from app.http.auth import Resource, Scheme
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provider
 from app.http.limits.threads import PageThreads, Threads
@@ -62,6 +62,8 @@ class FeatureApi:
     """What handlers of all features get from the process, by the name of the parameter."""
     resources: Callable[[Platform], Mapping[str, Resource]] = _nothing
     """What belongs to datasets, by the name of the first parameter of its path."""
+    schemes: Callable[[ApiProcess], Mapping[str, Scheme]] = _nothing
+    """Credentials of other kinds than bearer ones, by the name that handlers state as their option `SCHEME`."""
     problems: Sequence[Mapping[type[HeadwaterError], int]] = ()
     """The HTTP statuses of the errors of its rooms."""
     protocol_routes: Sequence[HTTPRouteHandler] = ()

@@ -5,7 +5,9 @@ requests with it. What stands below the location of a table is given by trees, o
 `data` by this room, others by the features whose formats need them (`object_trees` of `FeatureApi`).
 
 - ports.py: `ObjectTree` and `ObjectContent`, which other features implement
-- values.py: entries of listings, keys for one table
+- values.py: entries of listings, keys for one table, addresses of objects
+- service/: keys and secrets, signatures, what a key finds and lists
+- handlers/, schemas.py: requests and documents of the protocol; repository/: secrets, data files of tables
 
     GET /hw-tables/{dataset id}/v3/data/0/part-1.parquet
 """

@@ -21,6 +21,7 @@ from app.access.tenants.values import Principal
 from app.http.event_stream import STREAM
 from app.http.parameters.headers import parse_preference
 from app.http.parameters.query_options import options_type
+from app.http.protocols import RATE
 
 RATE_FIELDS: Final = "headwater_rate_fields"
 """Where the state of a request has the fields of its response that state its rates."""
@@ -55,12 +56,14 @@ class RequestLimits:
         if principal is None:
             await self._app(scope, receive, send)
             return
-        if buckets := buckets_of(principal):
+        rate_name: str | None = scope["route_handler"].opt.get(RATE)
+        if buckets := buckets_of(principal) if rate_name is None else own_buckets(principal, rate_name):
             fills = await self._limiter.take(buckets)
             scope["state"][RATE_FIELDS] = rate_fields(buckets, fills)
             for bucket, fill in zip(buckets, fills, strict=True):
                 if not fill.admitted:
-                    raise rate_limited(bucket.kind, bucket.rate, fill.wait / SECOND)
+                    name = rate_name or "requests_per_second"
+                    raise rate_limited(bucket.kind, bucket.rate, fill.wait / SECOND, name=name)
         streams = principal.quotas.limit("streams")
         if streams is None or not _waits(scope):
             await self._app(scope, receive, send)
@@ -79,6 +82,12 @@ def buckets_of(principal: Principal) -> list[RateBucket]:
             RateBucket(f"{principal.tenant_id}:{principal.actor}", "key", principal.requests_per_second)
         )
     return buckets
+
+
+def own_buckets(principal: Principal, name: str) -> list[RateBucket]:
+    """What limits the rate of the tenant's requests of one kind. `name`: of the quota."""
+    rate = principal.quotas.limit(name)
+    return [] if rate is None else [RateBucket(f"{principal.tenant_id}:{name}", "tenant", rate)]
 
 
 def rate_fields(buckets: Sequence[RateBucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:

@@ -25,10 +25,10 @@ class UnreadBytes:
     has read some of them. No tenant waits for another one.
     """
 
-    def __init__(self, bytes_max: int) -> None:
-        """`bytes_max`: of one tenant."""
+    def __init__(self, bytes_max: int, page_bytes: int | None = None) -> None:
+        """`bytes_max`: of one tenant. `page_bytes`: what a page counts as while it is read."""
         self._bytes_max = bytes_max
-        self._page_bytes = max(bytes_max // _PAGES, 1)
+        self._page_bytes = max(bytes_max // _PAGES, 1) if page_bytes is None else page_bytes
         self._unread = FairSlots(sys.maxsize, party_max=bytes_max)
         self._senders: Counter[tuple[str, int]] = Counter()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, or_, select, update
@@ -14,12 +14,14 @@ from app.access.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_
 from app.access.tenants.tables import api_keys, tenants, token_subjects
 from app.access.tenants.values import (
     API_KEY,
+    Actor,
     ApiKey,
     KeyScope,
     Principal,
     Tenant,
     TenantState,
     TokenClaims,
+    TokenIdentity,
     key_digest,
 )
 from app.infra.db.any_of import any_of
@@ -39,13 +41,14 @@ LIVE: Final = (
     or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > _NOW),
 )
 """The conditions of a key that is neither revoked nor expired."""
-_BY_DIGEST: Final = (
+_KEYS: Final = (
     select(
         api_keys.c.tenant_id,
         api_keys.c.id,
         api_keys.c.name,
         api_keys.c.scopes,
         api_keys.c.grants,
+        api_keys.c.expires_at,
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
         tenants.c.state,
         tenants.c.suspended_reason,
@@ -69,19 +72,40 @@ class CredentialStore:
             return None
         digest = key_digest(api_key)
         with self._database.credential(digest) as connection:
-            row = connection.execute(_BY_DIGEST.where(api_keys.c.digest == digest)).one_or_none()
-        if row is None:
+            row = connection.execute(_KEYS.where(api_keys.c.digest == digest)).one_or_none()
+        return None if row is None else _of_key(row)
+
+    def standing(self, actor: Actor) -> Principal | None:
+        """The principal of a live key by its id, or of the subject of a token; None if it may do nothing any more.
+
+        What a subject may do is in its token only. So it has the scope `read`, and is granted nothing.
+        """
+        if actor.token_ends is not None:
+            return self._standing_of_subject(actor, actor.token_ends)
+        with self._database.tenant(actor.tenant_id) as connection:
+            row = connection.execute(_KEYS.where(api_keys.c.id == actor.id)).one_or_none()
+        return None if row is None else _of_key(row)
+
+    def _standing_of_subject(self, actor: Actor, token_ends: int) -> Principal | None:
+        subject = select(token_subjects.c.issuer, token_subjects.c.subject).where(
+            token_subjects.c.id == actor.id
+        )
+        with self._database.tenant(actor.tenant_id) as connection:
+            tenant = connection.execute(select(*TENANT_COLUMNS)).one_or_none()
+            row = connection.execute(subject).one_or_none()
+        if tenant is None or row is None or tenant.state in _ENDED:
             return None
+        ends = datetime.fromtimestamp(token_ends, UTC)
         return Principal(
-            tenant_id=row.tenant_id,
-            actor=row.id,
-            key_name=row.name,
-            scopes=frozenset(map(KeyScope, row.scopes)),
-            grants=row.grants,
-            suspension=_suspended(row),
-            valid_seconds=None if row.seconds is None else float(row.seconds),
-            quotas=quotas_of(row.quotas),
-            requests_per_second=row.requests_per_second,
+            tenant_id=actor.tenant_id,
+            actor=actor.id,
+            key_name=row.subject,
+            token=TokenIdentity(issuer=row.issuer, subject=row.subject, expires_at=ends),
+            scopes=frozenset({KeyScope.READ}),
+            grants=(),
+            suspension=_suspended(tenant),
+            valid_seconds=(ends - datetime.now(UTC)).total_seconds(),
+            quotas=quotas_of(tenant.quotas),
         )
 
     def admit(self, claims: TokenClaims) -> Principal | None:
@@ -131,6 +155,21 @@ class CredentialStore:
     def _id_of(self, name: str) -> str | None:
         with self._database.named(name) as connection:
             return connection.execute(select(tenants.c.tenant_id)).scalar_one_or_none()
+
+
+def _of_key(row: Any) -> Principal:
+    return Principal(
+        tenant_id=row.tenant_id,
+        actor=row.id,
+        key_name=row.name,
+        scopes=frozenset(map(KeyScope, row.scopes)),
+        grants=row.grants,
+        suspension=_suspended(row),
+        valid_seconds=None if row.seconds is None else float(row.seconds),
+        expires_at=row.expires_at,
+        quotas=quotas_of(row.quotas),
+        requests_per_second=row.requests_per_second,
+    )
 
 
 def _suspended(row: Any) -> str | None:

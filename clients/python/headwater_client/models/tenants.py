@@ -85,6 +85,8 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """The requests that wait at a time: event streams and long polls."""
     requests_per_second: int | None = None
     """The requests per second. As many may come at once after a pause of a second."""
+    object_requests_per_second: int | None = None
+    """The requests per second for files of tables in S3's protocol, which `requests_per_second` does not count."""
     weight: float | None = None
     """The share of the workers, relative to those of other tenants; 1 by default."""
     job_seconds: float | None = None

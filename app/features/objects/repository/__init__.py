@@ -1,0 +1,1 @@
+"""Postgres: the secrets of the deployment, and the data files of tables."""

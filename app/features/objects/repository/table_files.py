@@ -1,0 +1,126 @@
+"""Data files of tables in Postgres: those of kept versions, and which schemas kept versions have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from app.core.catalog.tables import heads, schema_versions
+from app.core.timeline.repository.kept_versions import pinned_versions
+from app.core.timeline.tables import commits, files
+from app.infra.db.session import Database
+from app.kernel.format.file_group import FileKind
+
+_BYTES: Final = "C"
+"""The collation in which texts have the order of their UTF-8 bytes."""
+
+
+class StoredDataFile(NamedTuple):
+    """A data file: its path below the root of the storage, and what decides how it is served."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    schema_id: int
+    layout: int | None
+
+
+class FileForm(NamedTuple):
+    """What decides how a data file is served, beside what versions are kept."""
+
+    schema_id: int
+    layout: int | None
+
+
+_COLUMNS: Final = tuple(files.c[name] for name in StoredDataFile._fields)
+
+
+class TableFileStore:
+    """Data files of datasets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, tenant_id: str, dataset_id: str, path: str) -> StoredDataFile | None:
+        """The base file with this path, if a kept version has it. Raises Unavailable."""
+        query = select(*_COLUMNS).where(*_served(dataset_id), files.c.path == path).limit(1)
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else StoredDataFile(*row)
+
+    def forms(self, tenant_id: str, dataset_id: str) -> Sequence[FileForm]:
+        """The forms that base files of kept versions have. Raises Unavailable."""
+        query = select(files.c.schema_id, files.c.layout).distinct().where(*_served(dataset_id))
+        with self._database.tenant(tenant_id) as connection:
+            return [FileForm(*row) for row in connection.execute(query)]
+
+    def listing(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        forms: Sequence[FileForm],
+        prefix: str,
+        after: str,
+        limit: int,
+    ) -> Sequence[StoredDataFile]:
+        """The first base files of kept versions, in the order of the bytes of their paths, which have one of these
+        forms, and whose paths begin with `prefix` and are after `after`.
+        """
+        of_form = or_(
+            *(
+                and_(files.c.schema_id == each.schema_id, files.c.layout.is_not_distinct_from(each.layout))
+                for each in forms
+            )
+        )
+        path = files.c.path.collate(_BYTES)
+        query = (
+            select(*_COLUMNS)
+            .ext(distinct_on(path))
+            .where(*_served(dataset_id), of_form, path.startswith(prefix, autoescape=True), path > after)
+            .order_by(path)
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return [StoredDataFile(*row) for row in connection.execute(query)]
+
+    def kept_schemas(self, tenant_id: str, dataset_id: str) -> frozenset[int]:
+        """The ids of the schemas that kept versions have, and of those after them."""
+        with self._database.tenant(tenant_id) as connection:
+            return _kept_schemas(connection, dataset_id)
+
+
+def _kept_schemas(connection: Connection, dataset_id: str) -> frozenset[int]:
+    head = heads.c.dataset_id == dataset_id
+    earliest = select(heads.c.earliest_version).where(head).scalar_subquery()
+    first = (
+        select(commits.c.schema_id)
+        .where(commits.c.dataset_id == dataset_id, commits.c.version <= earliest)
+        .order_by(commits.c.version.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    of_history = select(schema_versions.c.schema_id).where(
+        schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id >= func.coalesce(first, 0)
+    )
+    pins = pinned_versions(dataset_id).subquery()
+    of_pins = (
+        select(commits.c.schema_id)
+        .join(pins, pins.c.version == commits.c.version)
+        .where(commits.c.dataset_id == dataset_id)
+    )
+    return frozenset(connection.execute(of_history.union(of_pins)).scalars())
+
+
+def _served(dataset_id: str) -> Sequence[ColumnElement[bool]]:
+    pins = pinned_versions(dataset_id).subquery()
+    earliest = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id).scalar_subquery()
+    by_pin = (
+        select(pins.c.version)
+        .where(pins.c.version >= files.c.added_version, pins.c.version < files.c.removed_version)
+        .exists()
+    )
+    at_kept_version = or_(files.c.removed_version.is_(None), files.c.removed_version > earliest, by_pin)
+    return (and_(files.c.dataset_id == dataset_id, files.c.kind == FileKind.BASE.value), at_kept_version)

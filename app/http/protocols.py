@@ -1,0 +1,22 @@
+"""What handlers of other protocols need beside other handlers: their own credentials and rates, requests as sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+SCHEME: Final = "credential_scheme"
+"""Handler option: the name of the `Scheme` of its credentials, which are for one resource, instead of bearer ones. The
+handler itself checks the grants of the principal.
+"""
+RATE: Final = "rate"
+"""Handler option: the name of the quota that limits the rate of its requests, in place of the general ones."""
+AS_SENT: Final = "headwater_as_sent"
+"""The state of a request has its `RequestAsSent` under this name."""
+
+
+class RequestAsSent(NamedTuple):
+    """What a signature covers: handlers get HEAD as GET, without the fields of ranges."""
+
+    method: str
+    headers: Sequence[tuple[bytes, bytes]]

@@ -1,0 +1,102 @@
+"""Data files of tables, read with Arrow's client from a real service."""
+
+from __future__ import annotations
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from app.features.objects.compose import table_files
+from app.features.objects.values import BUCKET
+from tests.features.objects.conftest import World
+from tests.support.http import upsert
+from tests.support.tables_in_s3 import error_code, file_system
+
+PARTED = {
+    "name": "parted",
+    "schema": {
+        "fields": [
+            {"name": "id", "type": "int64"},
+            {"name": "place", "type": "string"},
+            {"name": "secret", "type": "string"},
+        ]
+    },
+    "partition_by": ["place"],
+}
+
+
+def rows_of(world: World, dataset: str) -> list[dict[str, object]]:
+    """All rows of the data files, and that each listed size is the one that is sent."""
+    table = world.table(dataset=dataset)
+    files = file_system(table)
+    base = f"{BUCKET}/{table.base}data"
+    rows: list[dict[str, object]] = []
+    for info in files.get_file_info(pafs.FileSelector(base, recursive=True)):
+        if info.is_file:
+            with files.open_input_file(info.path) as file:
+                content = file.read()
+            assert len(content) == info.size
+            rows += pq.read_table(files.open_input_file(info.path), partitioning=None).to_pylist()
+    return rows
+
+
+def test_files_have_the_rows_of_the_table(world: World) -> None:
+    assert world.client.post("/datasets", json=PARTED).status_code == 201
+    places = ["DE", "a/b", "ü x", "50%=1", ""]
+    rows = [{"id": number, "place": place, "secret": f"s{number}"} for number, place in enumerate(places)]
+    body = {"operation": "insert", "source": {"kind": "rows", "rows": rows}}
+    assert world.client.post("/datasets/parted/writes", json=body).status_code == 202
+    world.service.work()
+    read = rows_of(world, "parted")
+    assert sorted((row["id"], row["place"], row["secret"]) for row in read) == [
+        (number, place, f"s{number}") for number, place in enumerate(places)
+    ]
+
+
+def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) -> None:
+    assert world.client.post("/datasets", json=PARTED).status_code == 201
+    rows = [{"id": number, "place": "DE", "secret": f"hidden-value-{number}"} for number in range(100)]
+    body = {"operation": "insert", "source": {"kind": "rows", "rows": rows}}
+    world.client.post("/datasets/parted/writes", json=body)
+    world.service.work()
+    table = world.table(dataset="parted")
+    trees = table_files(world.service.platform)
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
+    (before,) = trees.listing(dataset, "v3", "", "", 10)
+    assert b"hidden-value" in table.get(f"data/{before.path}").content
+
+    change = {"changes": [{"kind": "drop", "name": "secret"}]}
+    tag = world.client.get("/datasets/parted").headers["etag"]
+    answer = world.client.patch("/datasets/parted", json=change, headers={"If-Match": tag})
+    assert answer.status_code == 200, answer.text
+    world.client.post(
+        "/datasets/parted/writes",
+        json={"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 100, "place": "FR"}]}},
+    )
+    world.service.work()
+    # The first version is kept, and has the column.
+    assert table.get(f"data/{before.path}").status_code == 200
+    clean = world.client.post("/datasets/parted/cleans", json={"versions": 1})
+    assert clean.status_code == 202, clean.text
+    world.service.work()
+    assert error_code(table.get(f"data/{before.path}")) == "NoSuchKey"
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
+    after = trees.listing(dataset, "v3", "", "", 10)
+    assert len(after) == 2
+    for entry in after:
+        content = table.get(f"data/{entry.path}").content
+        assert len(content) == entry.size_bytes
+        assert b"hidden-value" not in content
+        assert b"secret" not in content
+    assert len(rows_of(world, "parted")) == 101
+
+
+def test_files_of_other_folders_and_datasets_are_not_found(world: World) -> None:
+    world.client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
+    world.service.work()
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
+    (entry,) = table_files(world.service.platform).listing(dataset, "v3", "", "", 10)
+    table = world.table()
+    assert table.get(f"data/{entry.path}").status_code == 200
+    rendering, _, name = entry.path.partition("/")
+    for path in (f"data/1/{name}", f"data/{name}", f"data/{rendering}/changes/{name}", f"changes/{name}"):
+        assert error_code(table.get(path)) == "NoSuchKey"
