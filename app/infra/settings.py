@@ -140,6 +140,14 @@ def _url_of(*schemes: str, example: str) -> Callable[[str], str]:
     return parse
 
 
+def _root_url(value: str) -> str:
+    url = urlsplit(value)
+    is_root = not (url.path.strip("/") or url.query or url.fragment or "@" in url.netloc)
+    if url.scheme not in {"http", "https"} or not url.hostname or not is_root:
+        raise ValueError(f"must be the root of a host, such as https://data.example.com, not {value!r}")
+    return f"{url.scheme}://{url.netloc}"
+
+
 def _spark_master(value: str) -> str:
     if re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})\])?|(spark|k8s)://.+|yarn", value) is None:
         raise ValueError(f"must be local[*], local[N], spark://host:7077, k8s://… or yarn, not {value!r}")
@@ -225,6 +233,8 @@ class Settings:
     the data directory."""
     host: Annotated[str, _text] = "127.0.0.1"
     port: Annotated[int, _whole_number(1, 65535)] = 8080
+    public_url: Annotated[str, _root_url] = ""
+    """The address under which clients reach the API, for open tables, which name it. By default that of the request."""
     tls_certificate: Annotated[Path | None, _path] = None
     """The certificate of the API with its chain, as PEM. With it, the API serves HTTPS only."""
     tls_key: Annotated[Path | None, _path] = None

@@ -10,3 +10,10 @@ class UnsupportedGrant(HeadwaterError):
 
     code = "unsupported-grant-type"
     title = "Tokens are not given this way"
+
+
+class TableNotCarried(HeadwaterError):
+    """Clients of the format cannot read the table as it is. Fact: `column`."""
+
+    code = "table-not-carried"
+    title = "The table cannot be read in this format"

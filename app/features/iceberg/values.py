@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import Enum
 from typing import Final
+
+import msgspec
+
+from app.kernel.format.instant import Action, RowCounts
 
 NAMESPACE: Final = "headwater"
 """The one namespace. It is not `main`, which DuckDB takes for a schema of its own."""
@@ -17,6 +23,35 @@ ENDPOINTS: Final = (
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
 )
 """What clients may request. They refuse other operations themselves."""
+
+PLANNING: Final = {"scan-planning-mode": "server"}
+"""Clients that can have the service plan their scans do so. Some take it from the catalogue, others from the table."""
+
+
+class SnapshotSelection(str, Enum):
+    """Which versions a table has as snapshots, beside those with a name."""
+
+    LATEST = "latest"
+    ALL = "all"
+    REFS = "refs"
+
+
+class KeptVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that is kept, and what its commit did."""
+
+    version: int
+    action: Action
+    committed_at: datetime
+    schema_id: int
+    files_added: int
+    files_removed: int
+    bytes_added: int
+    bytes_removed: int
+    counts: RowCounts

@@ -65,6 +65,8 @@ def test_password_needs_a_user():
         ("HEADWATER_REDIS_URL", "h:6379", "must look like redis://"),
         ("HEADWATER_STORAGE_URI", "ftp://h/x", "must look like file://"),
         ("HEADWATER_SPARK_MASTER", "mesos://h", "must be local"),
+        ("HEADWATER_PUBLIC_URL", "https://a.example/path", "must be the root of a host"),
+        ("HEADWATER_PUBLIC_URL", "data.example.com", "must be the root of a host"),
         ("HEADWATER_PORT", "0", "must be from 1 to 65535, not 0"),
         ("HEADWATER_PORT", "http", "must be a whole number, not 'http'"),
         ("HEADWATER_WORKER_THREADS", "0", "must be from 1"),

@@ -1,0 +1,25 @@
+"""What handlers of the Iceberg catalogue get from a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.features.iceberg.values import PATH
+from app.http.dependencies import Provided, Provider
+from app.http.request import ApiRequest
+
+_VARIANT: Final = PATH.count("/") + 1
+
+
+async def variant(request: ApiRequest) -> str:
+    """The variant in the path, which only the paths of variants have a route with."""
+    return str(request.scope["path"].split("/")[_VARIANT])
+
+
+async def public_url(request: ApiRequest, configured_url: Provided[str]) -> str:
+    """The address under which clients reach the service, without a slash at its end: the setting, or Host."""
+    return configured_url or str(request.base_url).rstrip("/")
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"variant": variant, "public_url": public_url}

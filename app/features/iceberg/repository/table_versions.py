@@ -1,0 +1,98 @@
+"""The versions of a dataset that the catalogue shows, and what their metadata are rendered from, in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import func, or_, select
+
+from app.core.catalog.repository.schemas import schemas_of
+from app.core.catalog.tables import schema_versions
+from app.core.timeline.repository.kept_versions import NAME_LIVES
+from app.core.timeline.tables import commits, files, named_versions
+from app.features.iceberg.values import KeptVersion
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.instant import Action
+from app.kernel.format.schema.schema import Schema
+
+_COLUMNS: Final = tuple(commits.c[name] for name in KeptVersion.__struct_fields__)
+_PENDING: Final = (FileKind.LOG.value, FileKind.POSTPONED.value)
+
+
+class TableVersionStore:
+    """Versions of datasets in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def names(self, tenant_id: str, dataset_id: str) -> dict[str, int]:
+        """The versions of savepoints and tags, by their names."""
+        query = (
+            select(named_versions.c.name, named_versions.c.version)
+            .where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
+            .order_by(named_versions.c.name)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return {row.name: row.version for row in connection.execute(query)}
+
+    def versions(
+        self, tenant_id: str, dataset_id: str, span: range, others: Collection[int]
+    ) -> Sequence[KeptVersion]:
+        """The versions of the span, and others by their numbers, in order."""
+        in_span = commits.c.version.between(span.start, span.stop - 1)
+        query = (
+            select(*_COLUMNS)
+            .where(commits.c.dataset_id == dataset_id, or_(in_span, any_of(commits.c.version, others)))
+            .order_by(commits.c.version)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return [_version(row) for row in connection.execute(query)]
+
+    def schemas(self, tenant_id: str, dataset_id: str) -> Sequence[Schema]:
+        """All schemas that the dataset had, in their order."""
+        with self._database.tenant(tenant_id) as connection:
+            versions = schemas_of(connection, schema_versions.c.dataset_id == dataset_id, limit=None)
+        return [each.schema for each in reversed(versions)]
+
+    def has_files_of(self, tenant_id: str, dataset_id: str, schema_ids: Collection[int]) -> bool:
+        """Whether the head has a file of rows that was written under one of these schemas."""
+        query = (
+            select(files.c.path)
+            .where(
+                files.c.dataset_id == dataset_id,
+                files.c.removed_version.is_(None),
+                files.c.kind == FileKind.BASE.value,
+                files.c.row_count > 0,
+                any_of(files.c.schema_id, schema_ids),
+            )
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).first() is not None
+
+    def pending_since(self, tenant_id: str, dataset_id: str) -> int | None:
+        """The version of the last compaction (0 for none) if the head has writes that are not merged; None if not."""
+        pending = (
+            select(files.c.path)
+            .where(
+                files.c.dataset_id == dataset_id,
+                files.c.removed_version.is_(None),
+                files.c.kind.in_(_PENDING),
+            )
+            .limit(1)
+        )
+        compaction = select(func.coalesce(func.max(commits.c.version), 0)).where(
+            commits.c.dataset_id == dataset_id, commits.c.action == Action.COMPACTION.value
+        )
+        with self._database.tenant(tenant_id) as connection:
+            if connection.execute(pending).first() is None:
+                return None
+            version: int = connection.execute(compaction).scalar_one()
+            return version
+
+
+def _version(row: Any) -> KeptVersion:
+    return KeptVersion(**row._asdict() | {"action": Action(row.action)})

@@ -1,0 +1,73 @@
+"""Metadata documents as objects below the location of a table: some clients fetch them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.access.errors import NotFound
+from app.core.catalog.values import Dataset
+from app.features.iceberg.service.rendered_tables import RenderedTables
+from app.features.iceberg.values import SnapshotSelection
+from app.features.objects.ports import ObjectContent, ObjectTree
+from app.features.objects.values import ObjectEntry
+
+_DOCUMENT: Final = re.compile(r"v(\d{1,18})-([0-9a-f]{16})\.metadata\.json")
+
+
+class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A metadata document as an object."""
+
+    text: bytes
+    etag: str
+    media_type: str = "application/json"
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the document."""
+        return len(self.text)
+
+    def read(self, start: int, count: int) -> bytes:
+        """A part of the document."""
+        return self.text[start : start + count]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetadataTree:
+    """What is below `metadata/`: the documents of this room, and `manifests`, which makes all else."""
+
+    tables: RenderedTables
+    manifests: ObjectTree
+
+    @property
+    def segment(self) -> str:
+        """The first segment of the paths."""
+        return "metadata"
+
+    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
+        """The document or manifest at a path. A document of an earlier state is there as long as it is cached.
+
+        Raises NotFound.
+        """
+        path_match = _DOCUMENT.fullmatch(path)
+        if path_match is None:
+            return self.manifests.find(dataset, variant, path)
+        version, digest = int(path_match[1]), path_match[2]
+        known = self.tables.known(dataset, variant, digest)
+        if known is None and 0 <= version <= dataset.version:
+            then = msgspec.structs.replace(dataset, version=version)
+            rendered = (self.tables.render(then, variant, selection) for selection in SnapshotSelection)
+            known = next((each for each in rendered if each.digest == digest), None)
+        if known is None:
+            raise NotFound(f"there is no metadata {path!r}: load the table again")
+        return MetadataDocument(text=known.metadata.text, etag=digest)
+
+    def listing(
+        self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int
+    ) -> Sequence[ObjectEntry]:
+        """The manifests. Documents are not listed: each request for the table may make another one."""
+        return self.manifests.listing(dataset, variant, prefix, after, limit)

@@ -1,0 +1,211 @@
+"""The metadata document of a table, rendered once for each state of the table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.core.catalog.values import Dataset
+from app.features.iceberg.errors import TableNotCarried
+from app.features.iceberg.repository.table_versions import TableVersionStore
+from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name
+from app.features.iceberg.service.response_pieces import Piece
+from app.features.iceberg.service.table_form import TableForm, TableForms
+from app.features.iceberg.values import KeptVersion, SnapshotSelection
+from app.infra.sharing.byte_cache import ByteCache
+from app.kernel.format.dataset import BucketMode, DatasetDefinition
+from app.kernel.format.instant import Action, RowCounts
+from app.kernel.format.schema.schema import Schema
+from app.kernel.iceberg.schemas import UncarriedColumn, unreadable_columns
+from app.kernel.iceberg.table_metadata import SnapshotVersion, TableVersions, table_metadata
+
+SNAPSHOTS_MAX: Final = 1_000
+"""The latest versions that a table has as snapshots unless a client requests all of them."""
+_DIGEST_CHARACTERS: Final = 16
+
+
+class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A metadata document. `digest`: of its text. `metadata_path`: below the location of the table."""
+
+    metadata: Piece
+    digest: str
+    metadata_path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderedTables:
+    """Renders the metadata of tables. `rendered`: by all that a document depends on."""
+
+    versions: TableVersionStore
+    forms: TableForms
+    rendered: ByteCache[tuple[object, ...], RenderedTable]
+
+    def render(self, dataset: Dataset, variant: str, selection: SnapshotSelection) -> RenderedTable:
+        """The metadata of the table at the head that `dataset` has. `variant`: one of `VARIANTS`.
+
+        Raises TableNotCarried for a table that no client could read.
+        """
+        form = self.forms.of(dataset, variant)
+        names = {
+            name: version
+            for name, version in self.versions.names(dataset.tenant_id, dataset.id).items()
+            if 0 < version <= dataset.version
+        }
+        key = (
+            dataset.tenant_id,
+            dataset.id,
+            dataset.definition.name,
+            dataset.version,
+            dataset.earliest_version,
+            form.digest,
+            selection,
+            tuple(names.items()),
+        )
+        table = self.rendered.get(key)
+        if table is None:
+            table = _document(self._table(form, selection, names), dataset.version)
+            self.rendered.put(key, table, len(table.metadata.text) + len(table.metadata.deflated))
+            self.rendered.put(_by_digest(dataset, variant, table.digest), table, 0)
+        return table
+
+    def known(self, dataset: Dataset, variant: str, digest: str) -> RenderedTable | None:
+        """A document that was rendered lately, by its digest."""
+        return self.rendered.get(_by_digest(dataset, variant, digest))
+
+    def _table(
+        self, form: TableForm, selection: SnapshotSelection, names: Mapping[str, int]
+    ) -> TableVersions:
+        dataset = form.dataset
+        schemas = self.versions.schemas(dataset.tenant_id, dataset.id)
+        self._check_carried(dataset, schemas)
+        span = _span(dataset, selection)
+        versions = self.versions.versions(dataset.tenant_id, dataset.id, span, list(names.values()))
+        used = {each.schema_id for each in versions}
+        return TableVersions(
+            format_version=form.manifests.format_version,
+            table_id=dataset.id,
+            location=form.location,
+            created_at=dataset.created_at,
+            definition=dataset.definition,
+            schemas=[schema for schema in schemas if schema.id in used],
+            snapshots=_snapshots(form, versions),
+            refs=names,
+            properties=self._properties(dataset),
+            omit=form.omit,
+        )
+
+    def _check_carried(self, dataset: Dataset, schemas: Sequence[Schema]) -> None:
+        """Raises TableNotCarried for a column that clients cannot read of files which are there still."""
+        current = dataset.definition.schema
+        columns = {schema.id: list(unreadable_columns(schema, current)) for schema in schemas}
+        earlier = {number: names for number, names in columns.items() if names}
+        if earlier and self.versions.has_files_of(dataset.tenant_id, dataset.id, list(earlier)):
+            column = next(iter(earlier.values()))[0]
+            raise TableNotCarried(
+                f"column {column!r} was widened from a whole number to a real one, which Iceberg cannot read of "
+                "files that are older: rewrite them with `POST /datasets/{dataset}/clusterings`, in any order",
+                column=column,
+                dataset=dataset.definition.name,
+            )
+
+    def _properties(self, dataset: Dataset) -> dict[str, str]:
+        properties = {"headwater.dataset": dataset.definition.name}
+        if _keeps_pending(dataset.definition):
+            version = self.versions.pending_since(dataset.tenant_id, dataset.id)
+            if version is not None:
+                properties |= {
+                    "headwater.read": "read_optimized",
+                    "headwater.compacted-version": str(version),
+                }
+        return properties
+
+
+def _by_digest(dataset: Dataset, variant: str, digest: str) -> tuple[object, ...]:
+    return dataset.tenant_id, dataset.id, variant, digest
+
+
+def _keeps_pending(definition: DatasetDefinition) -> bool:
+    """Whether writes may wait in files of their own until a compaction merges them."""
+    return not definition.looks_up or definition.bucket.mode is BucketMode.POSTPONE
+
+
+def _span(dataset: Dataset, selection: SnapshotSelection) -> range:
+    """The versions to list beside those with a name."""
+    count = {SnapshotSelection.REFS: 1, SnapshotSelection.LATEST: SNAPSHOTS_MAX}.get(
+        selection, dataset.version
+    )
+    first = max(1, dataset.earliest_version, dataset.version - count + 1)
+    return range(first, dataset.version + 1)
+
+
+def _snapshots(form: TableForm, versions: Sequence[KeptVersion]) -> list[SnapshotVersion]:
+    """Versions as snapshots. The parent of one is the version before it, if that is listed."""
+    numbers = {each.version for each in versions}
+    folder = f"{form.location}/{METADATA_SEGMENT}"
+    return [
+        _snapshot(each, form.dataset.definition, f"{folder}/{list_name(form, each.version, parent)}")
+        for each in versions
+        for parent in [each.version - 1 if each.version - 1 in numbers else None]
+    ]
+
+
+def _snapshot(version: KeptVersion, definition: DatasetDefinition, manifest_list: str) -> SnapshotVersion:
+    return SnapshotVersion(
+        version=version.version,
+        committed_at=version.committed_at,
+        schema_id=version.schema_id,
+        manifest_list=manifest_list,
+        operation=_operation(version, definition),
+        summary={
+            "added-data-files": version.files_added,
+            "deleted-data-files": version.files_removed,
+            "added-files-size": version.bytes_added,
+            "removed-files-size": version.bytes_removed,
+            "headwater.action": version.action.value,
+            **_counts(version.counts),
+        },
+    )
+
+
+def _counts(counts: RowCounts) -> dict[str, int]:
+    return {
+        f"headwater.rows-{name}": count
+        for name, count in (
+            ("inserted", counts.inserted),
+            ("updated", counts.updated),
+            ("deleted", counts.deleted),
+        )
+        if count
+    }
+
+
+def _operation(version: KeptVersion, definition: DatasetDefinition) -> str:
+    """Iceberg's word for what a version does. Readers of appends skip `replace`, so it changes no row for sure."""
+    counts = version.counts
+    match version.action:
+        case Action.COMPACTION | Action.CLUSTERING:
+            return "overwrite" if _keeps_pending(definition) else "replace"
+        case Action.SCHEMA:
+            return "append"
+        case Action.COMMIT if not counts.updated and not counts.deleted and not version.files_removed:
+            return "append"
+        case Action.COMMIT if not counts.updated and not counts.inserted:
+            return "delete"
+    return "overwrite"
+
+
+def _document(table: TableVersions, version: int) -> RenderedTable:
+    try:
+        text = msgspec.json.encode(table_metadata(table))
+    except UncarriedColumn as error:
+        raise TableNotCarried(str(error), column=error.column) from None
+    digest = hashlib.sha256(text).hexdigest()[:_DIGEST_CHARACTERS]
+    return RenderedTable(
+        metadata=Piece.of(text),
+        digest=digest,
+        metadata_path=f"metadata/v{version}-{digest}.metadata.json",
+    )
