@@ -31,7 +31,9 @@ from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests, list_name
 from app.features.iceberg.service.plans import PlanScans
 from app.features.iceberg.service.table_form import TableForms
+from app.features.objects.repository.table_files import TableFileStore
 from app.features.objects.service.published_files import FilePublication
+from app.features.objects.service.renderings import Renderings
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.storage import LocalStorage
@@ -127,7 +129,10 @@ def use_cases(stores: Stores, directory: Path) -> tuple[SnapshotManifests, PlanS
     """What renders manifests and plans scans, with nothing cached."""
     leases = ReadLeaseStore(stores.database)
     forms = TableForms(
-        publication=FilePublication(catalog=stores.catalog, timeline=stores.timeline, leases=leases)
+        publication=FilePublication(
+            catalog=stores.catalog,
+            renderings=Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas),
+        )
     )
     deletes = DeleteFiles(vectors=VectorReader(LocalStorage(directory)))
     manifests = SnapshotManifests(blocks=FileBlockStore(stores.database), forms=forms, deletes=deletes)

@@ -114,12 +114,14 @@ class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileCounts(NamedTuple):
-    """Of the base files that a commit wrote, and of one part of them: how many there are at a version, the greatest
-    version that one of them is valid since, and the same of those that have deleted rows.
+    """Of the base files that some commits wrote, and of one part of them: how many there are at a version, the greatest
+    version that one of them is valid since, and the same of those that have deleted rows. `first`: where the commits
+    begin. `commit`: the last of them with files.
     """
 
-    commit: int
+    first: int
     part: int
+    commit: int
     files: int
     latest: int
     vectors: int

@@ -15,6 +15,7 @@ from app.features.iceberg.service.plans import PlanScans
 from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import TableForms
 from app.features.iceberg.service.trees import DeletesTree, ManifestTree
+from app.features.objects.compose import renderings
 from app.features.objects.ports import ObjectTree
 from app.features.objects.service.published_files import FilePublication
 from app.infra.files.deletion_vector_file import VectorReader
@@ -27,7 +28,7 @@ _CACHE_BYTES: Final = 32 * MEBIBYTE
 def table_forms(platform: Platform) -> TableForms:
     """The forms of tables."""
     stores = platform.stores
-    publication = FilePublication(catalog=stores.catalog, timeline=stores.timeline, leases=platform.leases)
+    publication = FilePublication(catalog=stores.catalog, renderings=renderings(platform))
     return TableForms(publication=publication)
 
 

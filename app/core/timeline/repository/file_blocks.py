@@ -40,6 +40,7 @@ _END: Final = bindparam("end", type_=BigInteger)
 _BASE: Final = and_(files.c.kind == literal_column(f"'{FileKind.BASE.value}'"), files.c.row_count > 0)
 _HASH: Final = func.hashtext(files.c.path)
 _SEPARATOR: Final = ","
+_MEMBERS: Final = len(FileCounts._fields)
 
 
 def _part(parts: int) -> ColumnElement[int]:
@@ -47,24 +48,32 @@ def _part(parts: int) -> ColumnElement[int]:
     return _HASH.op("&")(parts - 1) if parts > 1 else literal(0)
 
 
-@lru_cache(maxsize=2)
-def _counts(parts: int) -> Any:
+@lru_cache(maxsize=8)
+def _counts(step: int, parts: int) -> Any:
     """The counts of each commit as one text of numbers, which is read faster than as many rows."""
     added = files.c.added_version
     has_vector = files.c.deletion_vector.is_not(None)
-    columns = WRITTEN.label("written"), _part(parts).label("part"), added, has_vector.label("has_vector")
+    begin = (WRITTEN - WRITTEN % step).label("begin")
+    columns = (
+        begin,
+        WRITTEN.label("written"),
+        _part(parts).label("part"),
+        added,
+        has_vector.label("has_vector"),
+    )
     valid = union_all(*halves(columns, _BASE, WRITTEN >= _FIRST, WRITTEN < _END)).subquery()
     vectors = valid.c.has_vector
     by_commit = (
         select(
-            valid.c.written,
+            valid.c.begin,
             valid.c.part,
+            func.max(valid.c.written).label("commit"),
             func.count().label("files"),
             func.max(valid.c.added_version).label("latest"),
             func.count().filter(vectors).label("vectors"),
             func.coalesce(func.max(valid.c.added_version).filter(vectors), 0).label("latest_vector"),
         )
-        .group_by(valid.c.written, valid.c.part)
+        .group_by(valid.c.begin, valid.c.part)
         .subquery()
     )
     return select(func.string_agg(func.concat_ws(_SEPARATOR, *by_commit.c), _SEPARATOR))
@@ -77,17 +86,17 @@ class FileBlockStore:
         self._database = database
 
     def counts(
-        self, tenant_id: str, dataset_id: str, version: int, *, first: int, end: int, parts: int
+        self, tenant_id: str, dataset_id: str, version: int, *, first: int, end: int, step: int, parts: int
     ) -> list[FileCounts]:
-        """The counts of the files that the commits [first, end) wrote, of each commit and part, in any order.
+        """The counts of the files that the commits [first, end) wrote, of each `step` commits and part, in any order.
 
         Raises VersionExpired, NotFound (dataset gone).
         """
         values = {"dataset": dataset_id, "version": version, "first": first, "end": end}
         with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            text: str | None = connection.execute(_counts(parts), values).scalar_one()
+            text: str | None = connection.execute(_counts(step, parts), values).scalar_one()
         numbers = list(map(int, text.split(_SEPARATOR))) if text else []
-        return [FileCounts(*numbers[at : at + 6]) for at in range(0, len(numbers), 6)]
+        return [FileCounts(*numbers[at : at + _MEMBERS]) for at in range(0, len(numbers), _MEMBERS)]
 
     def files(
         self, tenant_id: str, dataset_id: str, version: int, blocks: Sequence[FileBlock]

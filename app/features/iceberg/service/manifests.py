@@ -46,6 +46,8 @@ _LISTED_BYTES: Final = 1_024
 # Of files that are read from the catalogue at once.
 _BLOCKS_AT_ONCE: Final = 8
 _END: Final = 2**62
+# Commits that are counted together: most have few files.
+_STEP: Final = 64
 _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
@@ -142,13 +144,19 @@ class SnapshotManifests:
     def _counts(self, dataset: Dataset, version: int) -> list[tuple[FileBlock, list[FileCounts]]]:
         """The blocks of a version, each with the counts of its commits."""
         at = dataset.tenant_id, dataset.id, version
-        counts = sorted(self.blocks.counts(*at, first=0, end=_END, parts=1))
-        cuts = list(cut_files([(each.commit, each.files) for each in counts], BLOCK_FILES))
+        counts = sorted(self.blocks.counts(*at, first=0, end=_END, step=_STEP, parts=1))
+        dense = [each.first for each in counts if each.files > BLOCK_FILES]
+        if dense:
+            # Of these commits each is counted.
+            single = self.blocks.counts(*at, first=dense[0], end=dense[-1] + _STEP, step=1, parts=1)
+            counts = sorted([each for each in counts if each.first not in dense] + _within(single, dense))
+        cuts = list(cut_files([(each.first, each.files) for each in counts], BLOCK_FILES, _STEP))
         large = [cut for cut in cuts if cut.parts > 1]
         of_parts: list[FileCounts] = []
         if large:
             parts = max(cut.parts for cut in large)
-            of_parts = self.blocks.counts(*at, first=large[0].first, end=large[-1].end, parts=parts)
+            first, end = large[0].first, large[-1].end
+            of_parts = self.blocks.counts(*at, first=first, end=end, step=1, parts=parts)
         return list(_blocks(cuts, counts, of_parts))
 
     def _render(
@@ -206,6 +214,11 @@ class SnapshotManifests:
         return manifest.content
 
 
+def _within(counts: Sequence[FileCounts], dense: Sequence[int]) -> list[FileCounts]:
+    """The counts of commits in these steps."""
+    return [each for each in counts if each.first - each.first % _STEP in set(dense)]
+
+
 def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> Iterable[_Rows]:
     latest = max(each.latest for each in counts)
     commit = max(each.commit for each in counts)
@@ -223,13 +236,13 @@ def _blocks(
     pending = next(remaining, None)
     for cut in cuts:
         mine = []
-        while pending is not None and pending.commit < cut.end:
+        while pending is not None and pending.first < cut.end:
             mine.append(pending)
             pending = next(remaining, None)
         if cut.parts == 1:
             yield FileBlock(cut.first, cut.end), mine
             continue
-        parts = sorted((each.part & (cut.parts - 1), each) for each in of_parts if each.commit == cut.first)
+        parts = sorted((each.part & (cut.parts - 1), each) for each in of_parts if each.first == cut.first)
         for part, group in groupby(parts, key=lambda pair: pair[0]):
             yield FileBlock(cut.first, cut.end, part, cut.parts), [each for _, each in group]
 

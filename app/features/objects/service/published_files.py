@@ -1,7 +1,7 @@
-"""Which columns of data files are served, and the paths and sizes that the files have then.
+"""The paths and sizes that data files have as they are served, for what lists them.
 
-A column is served as long as a kept version has it. So a file has one form at a time, whichever version is read; the
-path has its digest. This is the only place that decides it: manifests, plans and the files themselves agree.
+`Renderings` decides which columns are served, here as for the files themselves. So a file has one form at a time,
+whichever version is read; the path has its digest.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.timeline.ports import VersionReader
+from app.features.objects.service.renderings import Renderings
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.schema.schema import Schema
 from app.kernel.parquet.exchange import Exchange, exchange, exchanged_size
@@ -21,14 +21,6 @@ from app.kernel.parquet.exchange import Exchange, exchange, exchanged_size
 DATA_SEGMENT: Final = "data"
 """The first segment of the paths of data files below the location of a table."""
 _DATA_FOLDER: Final = "/data/"
-
-
-class FirstKept(Protocol):
-    """Which versions are kept."""
-
-    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
-        """The first version from `since` on that is kept. Raises NotFound."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,22 +59,16 @@ class FilePublication:
     """What is served of the files of datasets at this time."""
 
     catalog: DatasetLookup
-    timeline: VersionReader
-    leases: FirstKept
+    renderings: Renderings
 
     def of(self, dataset: Dataset) -> ServedFiles:
-        """Raises NotFound (dataset gone)."""
+        """Raises NotFound (dataset gone), Unavailable."""
         latest = dataset.definition.schema
-        if latest.id == 1:
-            return _served_files((latest,), 1)
-        at = dataset.tenant_id, dataset.id
-        first = min(self.leases.first_kept(*at, 0), dataset.version)
-        schemas = self.catalog.later_schemas(*at, 0)
-        return _served_files(tuple(schemas), self.timeline.schema_at(*at, first).id)
+        is_first = latest.id == 1
+        schemas = [latest] if is_first else self.catalog.later_schemas(dataset.tenant_id, dataset.id, 0)
+        return _served_files(tuple(schemas), self.renderings.visible(dataset))
 
 
 @lru_cache(maxsize=256)
-def _served_files(schemas: tuple[Schema, ...], first_kept: int) -> ServedFiles:
-    """`first_kept`: the id of the first schema that a kept version has."""
-    visible = {field.id for schema in schemas if schema.id >= first_kept for field in schema.fields}
-    return ServedFiles(schemas={schema.id: schema for schema in schemas}, visible=frozenset(visible))
+def _served_files(schemas: tuple[Schema, ...], visible: frozenset[int]) -> ServedFiles:
+    return ServedFiles(schemas={schema.id: schema for schema in schemas}, visible=visible)

@@ -23,7 +23,9 @@ from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests, list_name
 from app.features.iceberg.service.plans import PlanScans
 from app.features.iceberg.service.table_form import TableForms
+from app.features.objects.repository.table_files import TableFileStore
 from app.features.objects.service.published_files import FilePublication
+from app.features.objects.service.renderings import Renderings
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id
@@ -46,7 +48,10 @@ VARIANTS = pytest.mark.parametrize("variant", ["v3", "v2"])
 @pytest.fixture
 def planning(stores: Stores, tmp_path: Path) -> PlanScans:
     leases = ReadLeaseStore(stores.database)
-    publication = FilePublication(catalog=stores.catalog, timeline=stores.timeline, leases=leases)
+    publication = FilePublication(
+        catalog=stores.catalog,
+        renderings=Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas),
+    )
     return PlanScans(
         planner=FilePlanner(timeline=stores.timeline),
         timeline=stores.timeline,
