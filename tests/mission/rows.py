@@ -431,7 +431,12 @@ BEYOND = (
         "features/webhooks/handlers/test_webhook_snapshots.py",
     ),
     row("Delta Sharing", missing="the Delta Sharing endpoint is not built"),
-    row("Iceberg snapshots", missing="Iceberg metadata is not published"),
+    row(
+        "Iceberg snapshots",
+        "features/iceberg/handlers/test_load_table.py",
+        "features/iceberg/handlers/test_catalogue.py",
+        "features/objects/test_objects.py",
+    ),
     row("S3-compatible storage", "cluster/test_stories.py", "infra/files/test_storage.py"),
     row("console in the browser", missing="the console is not built"),
     row(

@@ -37,7 +37,8 @@ def rendered_tables(platform: Platform) -> RenderedTables:
     return RenderedTables(
         versions=TableVersionStore(platform.database),
         forms=table_forms(platform),
-        rendered=ByteCache(_CACHE_BYTES),
+        documents=ByteCache(_CACHE_BYTES),
+        snapshots=ByteCache(_CACHE_BYTES),
     )
 
 

@@ -36,6 +36,20 @@ class SnapshotVersion(msgspec.Struct, frozen=True, kw_only=True):
     summary: Mapping[str, str | int] = {}
 
 
+class IcebergSnapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
+    """A snapshot in the document."""
+
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    sequence_number: int
+    timestamp_ms: int
+    manifest_list: str
+    summary: dict[str, str]
+    schema_id: int
+    first_row_id: int | None = None
+    added_rows: int | None = None
+
+
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True):
     """A table and its snapshots, the oldest first. The last is the current one.
 
@@ -50,24 +64,10 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True):
     created_at: dt.datetime
     definition: DatasetDefinition
     schemas: Sequence[Schema]
-    snapshots: Sequence[SnapshotVersion]
+    snapshots: Sequence[IcebergSnapshot]
     refs: Mapping[str, int] = {}
     properties: Mapping[str, str] = {}
     omit: frozenset[int] = frozenset()
-
-
-class IcebergSnapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
-    """A snapshot in the document."""
-
-    snapshot_id: int
-    parent_snapshot_id: int | None = None
-    sequence_number: int
-    timestamp_ms: int
-    manifest_list: str
-    summary: dict[str, str]
-    schema_id: int
-    first_row_id: int | None = None
-    added_rows: int | None = None
 
 
 class LoggedSnapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -111,7 +111,7 @@ def table_metadata(table: TableVersions) -> TableMetadata:
     """
     columns = partition_columns(table.definition)
     spec = spec_of(columns)
-    snapshots = [_snapshot(table, place) for place in range(len(table.snapshots))]
+    snapshots = list(table.snapshots)
     current = snapshots[-1].snapshot_id if snapshots else _NO_SNAPSHOT[table.format_version]
     newest = max([table.definition.schema, *table.schemas], key=lambda schema: schema.id)
     schemas = {schema.id: schema for schema in [*table.schemas, table.definition.schema]}
@@ -145,18 +145,20 @@ def table_metadata(table: TableVersions) -> TableMetadata:
     )
 
 
-def _snapshot(table: TableVersions, place: int) -> IcebergSnapshot:
-    each = table.snapshots[place]
-    before = table.snapshots[place - 1].version if place else None
-    lineage = 0 if table.format_version > 2 else None
+def iceberg_snapshot(version: SnapshotVersion, parent: int | None, format_version: int) -> IcebergSnapshot:
+    """A version in the document. `parent`: the version before it; None for the first that is listed."""
+    lineage = 0 if format_version > 2 else None
     return IcebergSnapshot(
-        snapshot_id=each.version,
-        parent_snapshot_id=before if before == each.version - 1 else None,
-        sequence_number=each.version,
-        timestamp_ms=milliseconds(each.committed_at),
-        manifest_list=each.manifest_list,
-        summary={"operation": each.operation, **{name: str(value) for name, value in each.summary.items()}},
-        schema_id=each.schema_id,
+        snapshot_id=version.version,
+        parent_snapshot_id=parent,
+        sequence_number=version.version,
+        timestamp_ms=milliseconds(version.committed_at),
+        manifest_list=version.manifest_list,
+        summary={
+            "operation": version.operation,
+            **{name: str(value) for name, value in version.summary.items()},
+        },
+        schema_id=version.schema_id,
         first_row_id=lineage,
         added_rows=lineage,
     )
@@ -170,13 +172,13 @@ def milliseconds(moment: dt.datetime) -> int:
 def _refs(table: TableVersions) -> dict[str, dict[str, Any]]:
     if not table.snapshots:
         return {}
-    listed = {each.version for each in table.snapshots}
+    listed = {each.snapshot_id for each in table.snapshots}
     tags = {
         name: {"snapshot-id": version, "type": "tag"}
         for name, version in table.refs.items()
         if version in listed and name != MAIN
     }
-    return {MAIN: {"snapshot-id": table.snapshots[-1].version, "type": "branch"}, **tags}
+    return {MAIN: {"snapshot-id": table.snapshots[-1].snapshot_id, "type": "branch"}, **tags}
 
 
 def _next_row_id(table: TableVersions) -> int | None:

@@ -10,7 +10,14 @@ import pytest
 from msgspec import structs
 
 from app.kernel.format.schema.schema import Field, Schema
-from app.kernel.iceberg.table_metadata import SnapshotVersion, TableVersions, milliseconds, table_metadata
+from app.kernel.iceberg.table_metadata import (
+    IcebergSnapshot,
+    SnapshotVersion,
+    TableVersions,
+    iceberg_snapshot,
+    milliseconds,
+    table_metadata,
+)
 from tests.kernel.iceberg.tables import LOCATION, dataset
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -28,6 +35,14 @@ def snapshot(version: int, schema_id: int = 1) -> SnapshotVersion:
     )
 
 
+def snapshots(versions: list[int], format_version: int) -> list[IcebergSnapshot]:
+    parents = [version - 1 if version - 1 in versions else None for version in versions]
+    return [
+        iceberg_snapshot(snapshot(version), parent, format_version)
+        for version, parent in zip(versions, parents, strict=True)
+    ]
+
+
 def document(versions: list[int], format_version: int = 3, **facts: Any) -> dict[str, Any]:
     """The JSON of a table with these versions."""
     definition = facts.pop("definition", dataset({"id": "int64", "at": "timestamp"}, ["day(at)"]))
@@ -38,7 +53,7 @@ def document(versions: list[int], format_version: int = 3, **facts: Any) -> dict
         created_at=START,
         definition=definition,
         schemas=facts.pop("schemas", [definition.schema]),
-        snapshots=[snapshot(version) for version in versions],
+        snapshots=snapshots(versions, format_version),
         **facts,
     )
     content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(table_metadata(table)))

@@ -57,14 +57,14 @@ class MetadataTree:
         if path_match is None:
             return self.manifests.find(dataset, variant, path)
         version, digest = int(path_match[1]), path_match[2]
-        known = self.tables.known(dataset, variant, digest)
-        if known is None and 0 <= version <= dataset.version:
+        table = self.tables.by_digest(dataset, variant, digest)
+        if table is None and 0 <= version <= dataset.version:
             then = msgspec.structs.replace(dataset, version=version)
-            rendered = (self.tables.render(then, variant, selection) for selection in SnapshotSelection)
-            known = next((each for each in rendered if each.digest == digest), None)
-        if known is None:
+            tables = (self.tables.render(then, variant, selection) for selection in SnapshotSelection)
+            table = next((each for each in tables if each.digest == digest), None)
+        if table is None:
             raise NotFound(f"there is no metadata {path!r}: load the table again")
-        return MetadataDocument(text=known.metadata.text, etag=digest)
+        return MetadataDocument(text=table.metadata.text, etag=digest)
 
     def listing(
         self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,11 +21,19 @@ from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.schema.schema import Schema
 from app.kernel.iceberg.schemas import UncarriedColumn, unreadable_columns
-from app.kernel.iceberg.table_metadata import SnapshotVersion, TableVersions, table_metadata
+from app.kernel.iceberg.table_metadata import (
+    IcebergSnapshot,
+    SnapshotVersion,
+    TableVersions,
+    iceberg_snapshot,
+    table_metadata,
+)
 
 SNAPSHOTS_MAX: Final = 1_000
 """The latest versions that a table has as snapshots unless a client requests all of them."""
 _DIGEST_CHARACTERS: Final = 16
+# About what a snapshot takes in memory.
+_SNAPSHOT_BYTES: Final = 1_500
 
 
 class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +46,16 @@ class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderedTables:
-    """Renders the metadata of tables. `rendered`: by all that a document depends on."""
+    """Renders the metadata of tables.
+
+    `documents`: by all that a document depends on. `snapshots`: by number, those of a table that were rendered last, by
+    its id and the digest of its form. They never change, so a commit adds one.
+    """
 
     versions: TableVersionStore
     forms: TableForms
-    rendered: ByteCache[tuple[object, ...], RenderedTable]
+    documents: ByteCache[tuple[object, ...], RenderedTable]
+    snapshots: ByteCache[tuple[str, str], Mapping[int, IcebergSnapshot]]
 
     def render(self, dataset: Dataset, variant: str, selection: SnapshotSelection) -> RenderedTable:
         """The metadata of the table at the head that `dataset` has. `variant`: one of `VARIANTS`.
@@ -65,16 +78,16 @@ class RenderedTables:
             selection,
             tuple(names.items()),
         )
-        table = self.rendered.get(key)
+        table = self.documents.get(key)
         if table is None:
             table = _document(self._table(form, selection, names), dataset.version)
-            self.rendered.put(key, table, len(table.metadata.text) + len(table.metadata.deflated))
-            self.rendered.put(_by_digest(dataset, variant, table.digest), table, 0)
+            self.documents.put(key, table, len(table.metadata.text) + len(table.metadata.deflated))
+            self.documents.put(_by_digest(dataset, variant, table.digest), table, 0)
         return table
 
-    def known(self, dataset: Dataset, variant: str, digest: str) -> RenderedTable | None:
+    def by_digest(self, dataset: Dataset, variant: str, digest: str) -> RenderedTable | None:
         """A document that was rendered lately, by its digest."""
-        return self.rendered.get(_by_digest(dataset, variant, digest))
+        return self.documents.get(_by_digest(dataset, variant, digest))
 
     def _table(
         self, form: TableForm, selection: SnapshotSelection, names: Mapping[str, int]
@@ -82,21 +95,40 @@ class RenderedTables:
         dataset = form.dataset
         schemas = self.versions.schemas(dataset.tenant_id, dataset.id)
         self._check_carried(dataset, schemas)
-        span = _span(dataset, selection)
-        versions = self.versions.versions(dataset.tenant_id, dataset.id, span, list(names.values()))
-        used = {each.schema_id for each in versions}
+        snapshots = self._snapshots(form, _span(dataset, selection), names.values())
+        schema_ids = {each.schema_id for each in snapshots}
         return TableVersions(
             format_version=form.manifests.format_version,
             table_id=dataset.id,
             location=form.location,
             created_at=dataset.created_at,
             definition=dataset.definition,
-            schemas=[schema for schema in schemas if schema.id in used],
-            snapshots=_snapshots(form, versions),
+            schemas=[schema for schema in schemas if schema.id in schema_ids],
+            snapshots=snapshots,
             refs=names,
             properties=self._properties(dataset),
             omit=form.omit,
         )
+
+    def _snapshots(self, form: TableForm, span: range, others: Collection[int]) -> list[IcebergSnapshot]:
+        """The snapshots of the span, and of other versions, in order."""
+        dataset, key = form.dataset, (form.dataset.id, form.digest)
+        earlier = self.snapshots.get(key) or {}
+        missing = [version for version in span if version not in earlier]
+        rest = [version for version in others if version not in earlier]
+        fresh = dict[int, IcebergSnapshot]()
+        if missing or rest:
+            fresh_span = range(missing[0], missing[-1] + 1) if missing else range(0)
+            versions = self.versions.versions(dataset.tenant_id, dataset.id, fresh_span, rest)
+            fresh = _by_version(form, versions, {*earlier, *(each.version for each in versions)})
+        every = {
+            number: snapshot
+            for number in sorted({*span, *others})
+            if (snapshot := earlier.get(number) or fresh.get(number)) is not None
+        }
+        if fresh:
+            self.snapshots.put(key, every, _SNAPSHOT_BYTES * len(every))
+        return list(every.values())
 
     def _check_carried(self, dataset: Dataset, schemas: Sequence[Schema]) -> None:
         """Raises TableNotCarried for a column that clients cannot read of files which are there still."""
@@ -142,15 +174,20 @@ def _span(dataset: Dataset, selection: SnapshotSelection) -> range:
     return range(first, dataset.version + 1)
 
 
-def _snapshots(form: TableForm, versions: Sequence[KeptVersion]) -> list[SnapshotVersion]:
+def _by_version(
+    form: TableForm, versions: Sequence[KeptVersion], numbers: Collection[int]
+) -> dict[int, IcebergSnapshot]:
     """Versions as snapshots. The parent of one is the version before it, if that is listed."""
-    numbers = {each.version for each in versions}
     folder = f"{form.location}/{METADATA_SEGMENT}"
-    return [
-        _snapshot(each, form.dataset.definition, f"{folder}/{list_name(form, each.version, parent)}")
+    return {
+        each.version: iceberg_snapshot(
+            _snapshot(each, form.dataset.definition, f"{folder}/{list_name(form, each.version, parent)}"),
+            parent,
+            form.manifests.format_version,
+        )
         for each in versions
         for parent in [each.version - 1 if each.version - 1 in numbers else None]
-    ]
+    }
 
 
 def _snapshot(version: KeptVersion, definition: DatasetDefinition, manifest_list: str) -> SnapshotVersion:
