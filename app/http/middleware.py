@@ -94,7 +94,7 @@ class _Exchange:
         self.status = 0
         self.sent_bytes = 0
         self._refused = False
-        as_sent = RequestAsSent(self._method, scope["headers"])
+        original = RequestAsSent(self._method, scope["headers"])
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
         if self._head_only:
@@ -102,7 +102,7 @@ class _Exchange:
         self.scope: Any = {
             **scope,
             "method": method,
-            "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode(), AS_SENT: as_sent},
+            "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode(), AS_SENT: original},
         }
 
     async def receive(self) -> Any:

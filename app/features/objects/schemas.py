@@ -42,9 +42,9 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None
 
 
-def check_parameters(parameters: Mapping[str, str], known: Iterable[str] = ()) -> None:
+def check_parameters(parameters: Mapping[str, str], more_names: Iterable[str] = ()) -> None:
     """Raises ObjectRequestUnsupported for a parameter that makes another request of this one."""
-    names = {*known, *_IGNORED}
+    names = {*more_names, *_IGNORED}
     for name in parameters:
         if name not in names and not name.lower().startswith("x-amz-"):
             raise ObjectRequestUnsupported(
