@@ -11,6 +11,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.infra.files.storage import Storage
+from app.kernel.codecs.column_ids import with_ids
 from app.kernel.codecs.csv.encode_csv import csv_header
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.schema.types import annotated
@@ -118,5 +119,5 @@ class _Written(io.RawIOBase):
 
 def _empty(schema: pa.Schema) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(annotated(schema).empty_table(), sink)
+    pq.write_table(annotated(with_ids(schema)).empty_table(), sink)
     return bytes(sink.getvalue().to_pybytes())

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.infra.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, ParquetReader, ParquetSink, create_parquet
@@ -37,12 +38,12 @@ class ChangelogMerger:
     ) -> MergedChangelog | None:
         """The new file; None, and no file is left, if fewer than two can be merged.
 
-        A file that another release wrote with other columns ends the merged one. Raises CorruptFile, StorageFull,
+        A file that another release wrote with other columns ends the merged one. Files whose members have no ids merge
+        with files where they have: the merged one has them if the last file has. Raises CorruptFile, StorageFull,
         StorageUnavailable.
         """
         deadline = self.clock() + self.seconds_max
-        first = self.reader.open(files[0])
-        schema, inputs = file_schema(first.schema_arrow), 0
+        schema, inputs = self._schema(files), 0
         with create_parquet(
             self.storage,
             path,
@@ -52,7 +53,7 @@ class ChangelogMerger:
         ) as sink:
             for file in files:
                 parquet = self.reader.open(file)
-                if not file_schema(parquet.schema_arrow).equals(schema, check_metadata=True):
+                if not _are_same(file_schema(parquet.schema_arrow), schema):
                     break
                 _copy(parquet, sink)
                 inputs += 1
@@ -62,6 +63,16 @@ class ChangelogMerger:
                 return None
             sink.finish()
         return MergedChangelog(file=sink.stored(files[0].schema_id), inputs=inputs)
+
+    def _schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        """The columns of the merged file: those of the last file if the first has the same."""
+        first, last = (file_schema(self.reader.open(file).schema_arrow) for file in (files[0], files[-1]))
+        return last if _are_same(first, last) else first
+
+
+def _are_same(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether both have the same columns with the same ids, whether or not members have ids, too."""
+    return bool(one.equals(other)) and [each.metadata for each in one] == [each.metadata for each in other]
 
 
 def _copy(parquet: pq.ParquetFile, sink: ParquetSink) -> None:

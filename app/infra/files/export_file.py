@@ -18,6 +18,7 @@ from app.infra.files.checksums import HashingSink, buffered
 from app.infra.files.parquet_encoding import repeating_columns
 from app.infra.files.parquet_file import BASE_ROW_GROUP_ROWS
 from app.infra.files.storage import Storage
+from app.kernel.codecs.column_ids import with_ids
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import ExportedFile
 from app.kernel.format.schema.types import annotated
@@ -127,7 +128,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
             case FileFormat.PARQUET:
                 return pq.ParquetWriter(
                     out,
-                    annotated(self._schema),
+                    annotated(with_ids(self._schema)),
                     compression="zstd",
                     compression_level=1,
                     use_dictionary=repeating_columns(rows) or False,

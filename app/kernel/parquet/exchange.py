@@ -13,24 +13,11 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
+from app.kernel.format.rows.file_columns import LAYOUT, OWN_FIELD_IDS
 from app.kernel.format.schema.schema import Field
 
 AS_STORED: Final = "0"
 """The rendering of a file that is served as it is stored."""
-LAYOUT: Final = 1
-"""The layout of files in which each column and member has its id, and whose unsigned numbers have no annotation."""
-OWN_IDS: Final[Mapping[str, int]] = {
-    "_hw_version": 2147483539,
-    "_hw_offset": 2147483448,
-    "_hw_op": 2147483449,
-    "_hw_corrects": 2147483450,
-    "_hw_kept": 2147483451,
-    "_hw_row": 2147483452,
-    "_hw_job": 2147483453,
-    "_hw_ordering": 2147483454,
-    "_hw_deleted_at": 2147483455,
-    "_hw_keep_seconds": 2147483456,
-}
 # Part of each digest: increment it when the same input is exchanged for other bytes.
 _EDITION: Final = 1
 # A field id adds a byte for its number in the struct, and up to five for its value. Nothing else grows.
@@ -52,7 +39,7 @@ class Exchange:
         """`AS_STORED`, or a digest (16 hexadecimal digits) of what is exchanged: equal digests, equal bytes."""
         if self.serves_stored:
             return AS_STORED
-        digest = blake2b(repr((_EDITION, sorted(OWN_IDS.items()))).encode(), digest_size=8)
+        digest = blake2b(repr((_EDITION, sorted(OWN_FIELD_IDS.items()))).encode(), digest_size=8)
         for column in self.columns:
             digest.update(repr((column.id, sorted(member_ids(column).items()))).encode())
         return digest.hexdigest()
@@ -62,7 +49,7 @@ class Exchange:
         """The number of bytes by which the file becomes larger."""
         if self.serves_stored:
             return 0
-        ids = len(OWN_IDS) + sum(1 + len(member_ids(column)) for column in self.columns)
+        ids = len(OWN_FIELD_IDS) + sum(1 + len(member_ids(column)) for column in self.columns)
         return _ID_BYTES_MAX * ids
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from app.kernel.format.rows.file_columns import OWN_FIELD_IDS
 from app.kernel.format.schema.schema import Field
 from app.kernel.format.schema.types import member_path_below
 from app.kernel.parquet.compact import (
@@ -20,7 +21,7 @@ from app.kernel.parquet.compact import (
     list_bytes,
     struct_bytes,
 )
-from app.kernel.parquet.exchange import OWN_IDS, member_ids
+from app.kernel.parquet.exchange import member_ids
 
 # The numbers of fields of a SchemaElement.
 _TYPE: Final = 1
@@ -139,7 +140,7 @@ def _element(reader: Reader, count: int, depth: int) -> tuple[_Element, int]:
 
 def _ids(element: _Element, columns: Mapping[int, Field]) -> Mapping[str, int] | None:
     """The ids of a column and its members by path, the column's own by the empty path. None: it may not be seen."""
-    own = OWN_IDS.get(element.name)
+    own = OWN_FIELD_IDS.get(element.name)
     if own is not None:
         return {"": own}
     column = columns.get(element.number(_FIELD_ID) or 0)

@@ -7,9 +7,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from app.infra.files import parquet_file
 from app.infra.files.changelog_merge import ChangelogMerger
 from app.infra.files.parquet_file import ParquetReader, create_parquet
 from app.infra.files.storage import LocalStorage
@@ -22,6 +20,7 @@ from app.kernel.format.rows.file_columns import OWN_FIELD_IDS
 from app.kernel.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.kernel.format.schema.types import FIELD_ID_METADATA
 from app.kernel.sql.conditions.parse import parse_filter
+from tests.support.earlier_layout import earlier_layout
 
 TYPES = {
     "id": "int64",
@@ -56,13 +55,8 @@ def write(storage: LocalStorage, path: str, table: pa.Table) -> StoredFile:
     return sink.stored(1)
 
 
-def write_old(
-    monkeypatch: pytest.MonkeyPatch, storage: LocalStorage, path: str, table: pa.Table
-) -> StoredFile:
-    """A file as releases without layouts wrote it."""
-    plain = [field if field.name in TYPES else field.remove_metadata() for field in table.schema]
-    with monkeypatch.context() as patch:
-        patch.setattr(parquet_file, "file_schema", lambda _: pa.schema(plain))
+def write_old(storage: LocalStorage, path: str, table: pa.Table) -> StoredFile:
+    with earlier_layout():
         return write(storage, path, table)
 
 
@@ -81,10 +75,10 @@ def test_new_file_has_an_id_for_every_column_and_no_unsigned_column_of_the_datas
     assert [str(stored.column(at).logical_type) for at in (3, 4, 5)] == ["None"] * 3
 
 
-def test_files_of_both_layouts_have_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_both_layouts_have_the_same_rows(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     reader = ParquetReader(storage)
-    old = write_old(monkeypatch, storage, "d/old.parquet", rows(0))
+    old = write_old(storage, "d/old.parquet", rows(0))
     new = write(storage, "d/new.parquet", rows(0))
     assert pq.read_schema(tmp_path / "d/old.parquet").field("a").type == pa.uint8()
     for file in (old, new):
@@ -92,11 +86,11 @@ def test_files_of_both_layouts_have_the_same_rows(tmp_path: Path, monkeypatch: p
         assert reader.read_slice(file, STORED, 5, 9) == rows(0).slice(5, 9)
 
 
-def test_filters_skip_row_groups_of_both_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_skip_row_groups_of_both_layouts(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     reader = ParquetReader(storage)
     for file in (
-        write_old(monkeypatch, storage, "d/old.parquet", rows(0)),
+        write_old(storage, "d/old.parquet", rows(0)),
         write(storage, "d/new.parquet", rows(0)),
     ):
         for text in ("a > 250", "b > 65530", "c > 4294967290"):
@@ -104,11 +98,11 @@ def test_filters_skip_row_groups_of_both_layouts(tmp_path: Path, monkeypatch: py
             assert reader.row_ranges(file, where, DATASET.schema, 0, 20) == [(0, 10)]
 
 
-def test_changelog_files_of_both_layouts_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changelog_files_of_both_layouts_are_merged(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     reader = ParquetReader(storage)
     files = [
-        write_old(monkeypatch, storage, "c/old.parquet", rows(0)),
+        write_old(storage, "c/old.parquet", rows(0)),
         write(storage, "c/new.parquet", rows(20)),
     ]
     merger = ChangelogMerger(storage=storage, reader=reader)
@@ -116,3 +110,11 @@ def test_changelog_files_of_both_layouts_are_merged(tmp_path: Path, monkeypatch:
     assert merged is not None
     assert merged.inputs == 2
     assert reader.read_slice(merged.file, STORED, 0, 40) == pa.concat_tables([rows(0), rows(20)])
+    # Old and new files were merged before they could be merged together.
+    stored = pq.read_schema(tmp_path / merged.file.path)
+    assert stored.equals(pq.read_schema(tmp_path / "c/new.parquet"), check_metadata=True)
+    assert id_of(stored.field("s").type.field("l").type.value_field) > len(TYPES)
+
+
+def id_of(field: pa.Field) -> int:
+    return int(field.metadata[FIELD_ID_METADATA])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.kernel.parquet.exchange import AS_STORED, LAYOUT, exchange, exchanged_size
+from app.kernel.format.rows.file_columns import LAYOUT
+from app.kernel.parquet.exchange import AS_STORED, exchange, exchanged_size
 from tests.kernel.parquet.samples import ALL, COLUMNS, SEEN, column
 
 

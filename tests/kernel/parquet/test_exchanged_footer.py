@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.kernel.format.rows.file_columns import OWN_FIELD_IDS
 from app.kernel.parquet.compact import InvalidFooter
-from app.kernel.parquet.exchange import OWN_IDS, exchange, exchanged_size
+from app.kernel.parquet.exchange import exchange, exchanged_size
 from tests.kernel.parquet.samples import (
     ALL,
     COLUMNS,
@@ -82,7 +83,7 @@ def test_each_column_and_member_has_its_id():
     members = {
         f"{sample.name}.{path}": number for sample in SAMPLES for path, number in sample.member_ids.items()
     }
-    assert found == {**known, **members, **{name: OWN_IDS[name] for name in OWN}}
+    assert found == {**known, **members, **{name: OWN_FIELD_IDS[name] for name in OWN}}
 
 
 def ids(field: pa.Field, path: str, found: dict[str, int]) -> None:

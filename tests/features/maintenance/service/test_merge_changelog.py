@@ -8,12 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec import structs
 
 from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.maintenance.service.merge_changelog import MergeChangelog
 from app.infra.files.changelog_merge import ChangelogMerger
+from app.infra.files.parquet_file import create_parquet
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.merge_plan import SmallFile
 from app.kernel.format.file_group import StoredFile
@@ -139,3 +141,20 @@ def test_files_behind_a_damaged_one_are_merged(merging: Merging, tmp_path: Path)
     assert merging.merged() == 1
     assert [each.file.path for each in merging.feed.files()[:4]] == [each.file.path for each in files[:4]]
     assert len(merging.feed.files()) == 5
+
+
+def test_files_before_and_behind_one_with_other_columns_are_merged(merging: Merging) -> None:
+    files, feed = merging.feed.files(), merging.feed
+    other, storage = files[LEAST].file, feed.table.storage
+    rows = feed.table.reader.open(other).read()
+    at = rows.schema.get_field_index("n")
+    rows = rows.set_column(at, rows.schema.field(at).with_type(pa.int64()), rows.column(at).cast(pa.int64()))
+    with create_parquet(storage, f"{other.path}.other", rows.schema, row_group_rows=100) as sink:
+        sink.write(rows)
+        sink.finish()
+    feed.list_merged(files[LEAST : LEAST + 1], sink.stored(other.schema_id))
+    assert merging.merged() == 2
+    assert [each.first_offset for each in feed.files()] == [
+        files[0].first_offset, files[LEAST].first_offset, files[LEAST + 1].first_offset,
+    ]  # fmt: skip
+    assert merging.reconcile().wake_after_seconds is None
