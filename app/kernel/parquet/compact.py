@@ -36,6 +36,10 @@ class InvalidFooter(ValueError):
     """The bytes are no footer of a Parquet file that the service could have written."""
 
 
+class FooterTooLarge(InvalidFooter):
+    """The footer has more than is parsed for one file."""
+
+
 class ThriftField(NamedTuple):
     """A field of a struct: its number, its type, and its value as bytes. The type of a boolean is its value."""
 

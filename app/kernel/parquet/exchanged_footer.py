@@ -11,6 +11,7 @@ from app.kernel.parquet.compact import (
     I32,
     I64,
     LIST,
+    FooterTooLarge,
     InvalidFooter,
     Reader,
     ThriftField,
@@ -23,6 +24,8 @@ from app.kernel.parquet.schema_elements import exchanged_schema
 MAGIC: Final = b"PAR1"
 TRAILER_BYTES: Final = 8
 """The length of the footer (32 bits, little-endian) and the magic bytes, which end a file."""
+FOOTER_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The most bytes of a footer that is exchanged. A column chunk of numbers has about 120 of them."""
 
 # The numbers of fields of FileMetaData. Others are dropped with a column: they may have its name.
 _VERSION: Final = 1
@@ -58,6 +61,8 @@ class ExchangedFooter:
 def footer_bytes(trailer: bytes, stored_size: int) -> int:
     """The length of the footer of a stored file, without the trailer. Raises InvalidFooter.
 
+    FooterTooLarge: beyond FOOTER_BYTES_MAX.
+
     `trailer`: its last TRAILER_BYTES bytes.
     """
     length = int.from_bytes(trailer[:4], "little")
@@ -65,6 +70,8 @@ def footer_bytes(trailer: bytes, stored_size: int) -> int:
         raise InvalidFooter("the file does not end as a Parquet file")
     if length > stored_size - TRAILER_BYTES - len(MAGIC):
         raise InvalidFooter(f"the footer has {length} bytes, but the file has {stored_size}")
+    if length > FOOTER_BYTES_MAX:
+        raise FooterTooLarge(f"the footer has {length} bytes; expected at most {FOOTER_BYTES_MAX}")
     return length
 
 

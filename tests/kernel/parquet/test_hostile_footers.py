@@ -7,9 +7,15 @@ import tracemalloc
 
 import pytest
 
-from app.kernel.parquet.compact import LIST, InvalidFooter, ThriftField, struct_bytes
+from app.kernel.parquet import column_chunks
+from app.kernel.parquet.compact import LIST, FooterTooLarge, InvalidFooter, ThriftField, struct_bytes
 from app.kernel.parquet.exchange import exchange
-from app.kernel.parquet.exchanged_footer import ExchangedFooter, exchanged_footer, footer_bytes
+from app.kernel.parquet.exchanged_footer import (
+    FOOTER_BYTES_MAX,
+    ExchangedFooter,
+    exchanged_footer,
+    footer_bytes,
+)
 from tests.kernel.parquet.samples import ALL, COLUMNS, SECRET, SEEN, rows, stored
 
 DATA = stored(rows(100), row_group_size=40, write_page_index=True)
@@ -97,6 +103,22 @@ def test_hostile_footer_is_refused_in_memory_of_its_size(name):
 def test_trailer_of_another_file_is_refused(trailer):
     with pytest.raises(InvalidFooter):
         footer_bytes(trailer, 1_000)
+
+
+def test_footer_that_is_too_large_is_refused_before_it_is_read():
+    size = 10**9
+    trailer = (FOOTER_BYTES_MAX + 1).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(FooterTooLarge, match=f"expected at most {FOOTER_BYTES_MAX}"):
+        footer_bytes(trailer, size)
+
+
+def test_more_column_chunks_than_are_parsed_are_refused(monkeypatch):
+    assert result(FOOTER, SEEN) is not None
+    monkeypatch.setattr(column_chunks, "CHUNKS_MAX", len(COLUMNS) - 1)
+    with pytest.raises(FooterTooLarge, match="column chunks"):
+        exchanged_footer(FOOTER, len(DATA), exchange(COLUMNS, SEEN, None))
+    # Where all columns stay, none is parsed.
+    assert result(FOOTER, ALL) is not None
 
 
 def test_footer_without_the_hidden_column_does_not_have_its_name():

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.features.objects.errors import ObjectRequestUnsupported
 from app.features.objects.repository.table_files import FileForm, StoredDataFile, TableFileStore
 from app.features.objects.service.renderings import Renderings
 from app.features.objects.values import ObjectEntry
@@ -17,7 +18,7 @@ from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.paths import Folder, dataset_prefix
-from app.kernel.parquet.compact import InvalidFooter
+from app.kernel.parquet.compact import FooterTooLarge, InvalidFooter
 from app.kernel.parquet.exchange import AS_STORED, Exchange, exchanged_size
 from app.kernel.parquet.exchanged_file import ExchangedFile, read_footer
 from app.kernel.parquet.exchanged_footer import ExchangedFooter
@@ -41,6 +42,8 @@ class DataFileContent:
     exchange: Exchange
     media_type: str = PARQUET
     _stream: pa.NativeFile | None = field(default=None, init=False)
+    # The cache may not have room for it, and a request reads many parts.
+    _exchanged: ExchangedFooter | None = field(default=None, init=False)
 
     @property
     def size_bytes(self) -> int:
@@ -59,16 +62,24 @@ class DataFileContent:
         return ExchangedFile(self._footer(), self._read).read(start, count)
 
     def _footer(self) -> ExchangedFooter:
-        path, size = self.stored_file.path, self.stored_file.size_bytes
-        key = path, self.exchange.rendering
-        footer = self.footers.get(key)
+        key = self.stored_file.path, self.exchange.rendering
+        footer = self._exchanged or self.footers.get(key)
         if footer is None:
-            try:
-                footer = read_footer(self._read, size, self.exchange)
-            except InvalidFooter as error:
-                raise CorruptFile(f"the footer of {path} is damaged: {error}", path=path) from error
+            footer = self._new_footer()
             self.footers.put(key, footer, len(footer.tail) + _RANGE_BYTES * len(footer.ranges))
+        self._exchanged = footer
         return footer
+
+    def _new_footer(self) -> ExchangedFooter:
+        path = self.stored_file.path
+        try:
+            return read_footer(self._read, self.stored_file.size_bytes, self.exchange)
+        except FooterTooLarge as error:
+            raise ObjectRequestUnsupported(
+                f"{path} cannot be served with other columns than it has: {error}. Read the table by /scans"
+            ) from error
+        except InvalidFooter as error:
+            raise CorruptFile(f"the footer of {path} is damaged: {error}", path=path) from error
 
     def _read(self, start: int, count: int) -> bytes:
         if self._stream is None:
