@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.objects.compose import known_secrets, table_files
@@ -35,7 +36,11 @@ def _dependencies(_: ApiProcess) -> dict[str, object]:
 
 
 def _schemes(process: ApiProcess) -> Mapping[str, Scheme]:
-    return {TABLE_KEYS: TableKeyScheme(secrets=known_secrets(process.platform), threads=process.threads)}
+    host = urlsplit(process.platform.settings.public_url).netloc
+    scheme = TableKeyScheme(
+        secrets=known_secrets(process.platform), threads=process.threads, hosts=(host,) if host else ()
+    )
+    return {TABLE_KEYS: scheme}
 
 
 def _trees(process: ApiProcess) -> Mapping[str, ObjectTree]:

@@ -19,7 +19,8 @@ from tests.support.postgres import TestServer
 from tests.support.service import SCOPES, Service, running_service, settings_for
 from tests.support.tables_in_s3 import KnownTree, TableClient, table_client
 
-TREE = KnownTree("metadata")
+PUBLIC_HOST = "tables.example.com"
+TREE = KnownTree("notes")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,9 @@ def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
         trees = FeatureApi(name="trees of tests", routes=(), object_trees=lambda _: {TREE.segment: TREE})
         patch.setattr(app.process.api, "APIS", (*app.process.api.APIS, trees))
         urls = (postgres.application_url(name), postgres.admin_url(name), redis.url)
-        with running_service(settings_for(*urls, Path(directory))) as running:
+        with running_service(
+            settings_for(*urls, Path(directory), public_url=f"https://{PUBLIC_HOST}")
+        ) as running:
             yield running
 
 

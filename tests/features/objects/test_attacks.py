@@ -23,12 +23,12 @@ from app.features.objects.service.objects import TableObjects
 from app.features.objects.values import BUCKET
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import RestrictedGrant
-from tests.features.objects.conftest import World
+from tests.features.objects.conftest import PUBLIC_HOST, World
 from tests.support.http import ORDERS
 from tests.support.tables_in_s3 import KnownContent, TableClient, error_code, principal_of
 from tests.support.waiting import until
 
-OBJECT = "metadata/m.json"
+OBJECT = "notes/m.json"
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_signature_covers_method_path_query_and_headers(table: TableClient, worl
     with httpx2.Client(trust_env=False) as client:
         for method, url, headers in (
             ("HEAD", signed.url, {}),
-            ("GET", signed.url.replace(OBJECT, "metadata/other"), {}),
+            ("GET", signed.url.replace(OBJECT, "notes/other"), {}),
             ("GET", signed.url + "?x-id=1", {}),
             ("GET", signed.url, {"Range": "bytes=0-3"}),
             ("GET", signed.url, {"x-amz-date": "20200101T000000Z"}),
@@ -112,6 +112,17 @@ def test_signature_covers_method_path_query_and_headers(table: TableClient, worl
         ):
             answer = client.request(method, url, headers={**dict(signed.headers.items()), **headers})
             assert answer.status_code == 403, (method, url, headers)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [(PUBLIC_HOST, 200), (f"{PUBLIC_HOST}:443", 403), ("elsewhere.example.com", 403)]
+)
+def test_client_may_have_signed_the_public_host(table: TableClient, host: str, status: int) -> None:
+    signed = table.signed("GET", f"/{table.base}{OBJECT}", host=host)
+    # A proxy sends the name of this service instead.
+    headers = {**dict(signed.headers.items()), "Host": urlsplit(table.url).netloc}
+    with httpx2.Client(trust_env=False) as client:
+        assert client.get(signed.url, headers=headers).status_code == status
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
@@ -205,18 +216,18 @@ def test_suspended_tenant_reads(world: World, table: TableClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "metadata/../../x",
-        "metadata/%2e%2e/%2e%2e/x",
-        "metadata//m.json",
-        "metadata%2Fm.json",
-        "metadata/m.json%00",
-        "metadata/%FF",
-        "metadata/./m.json",
-        "metadata/m.json/",
-        "metadata/" + "x" * 5_000,
-        "metadata/..%2f..%2f..%2fetc%2fpasswd",
+        "notes/../../x",
+        "notes/%2e%2e/%2e%2e/x",
+        "notes//m.json",
+        "notes%2Fm.json",
+        "notes/m.json%00",
+        "notes/%FF",
+        "notes/./m.json",
+        "notes/m.json/",
+        "notes/" + "x" * 5_000,
+        "notes/..%2f..%2f..%2fetc%2fpasswd",
         "unknown/m.json",
-        "metadata",
+        "notes",
     ],
 )
 def test_hostile_paths_reach_nothing(table: TableClient, path: str) -> None:
@@ -256,8 +267,8 @@ def test_tenant_that_does_not_read_slows_only_itself(
             connection = socket.create_connection((parts.hostname, parts.port), timeout=20)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connections.append(connection)
-            signed = table.signed("GET", f"/{table.base}metadata/large")
-            lines = [f"GET /{BUCKET}/{table.base}metadata/large HTTP/1.1"]
+            signed = table.signed("GET", f"/{table.base}notes/large")
+            lines = [f"GET /{BUCKET}/{table.base}notes/large HTTP/1.1"]
             lines += [f"{name}: {value}" for name, value in signed.headers.items()]
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
         until(lambda: unread.of(world.tenant_id) >= streams.OBJECT_UNREAD_BYTES_MAX, "unread bytes")
@@ -266,7 +277,7 @@ def test_tenant_that_does_not_read_slows_only_itself(
         api_key = world.service.tenants.make_key(other_id, [each.value for each in KeyScope]).api_key
         with world.service.client(api_key) as client:
             assert client.post("/datasets", json=ORDERS).status_code == 201
-        assert world.table(api_key).get("metadata/small").content == b"content"
+        assert world.table(api_key).get("notes/small").content == b"content"
         # Other requests of the tenant are not slowed down, either.
         assert world.client.get("/datasets").status_code == 200
     finally:

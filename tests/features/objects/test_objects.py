@@ -22,7 +22,7 @@ def test_object_is_sent_whole_and_in_parts(world: World) -> None:
         os.urandom(3_000_000), media_type="application/json"
     )
     table = world.table()
-    whole = table.get("metadata/m.json")
+    whole = table.get("notes/m.json")
     assert whole.status_code == 200
     assert whole.content == content.content
     assert whole.headers["etag"] == '"e1"'
@@ -34,21 +34,21 @@ def test_object_is_sent_whole_and_in_parts(world: World) -> None:
         ("bytes=-7", slice(-7, None)),
         ("bytes=100-2500000", slice(100, 2_500_001)),
     ):
-        part = table.get("metadata/m.json", headers={"Range": text})
+        part = table.get("notes/m.json", headers={"Range": text})
         assert part.status_code == 206
         assert part.content == content.content[expected]
         assert part.headers["content-range"].endswith("/3000000")
-    beyond = table.get("metadata/m.json", headers={"Range": "bytes=3000000-"})
+    beyond = table.get("notes/m.json", headers={"Range": "bytes=3000000-"})
     assert (beyond.status_code, error_code(beyond)) == (416, "InvalidRange")
     assert beyond.headers["content-range"] == "bytes */3000000"
 
 
 def test_head_reads_no_byte(world: World) -> None:
     content = world.tree.contents["m.json"] = KnownContent(b"x" * 500_000)
-    answer = world.table().send("HEAD", f"/{world.table().base}metadata/m.json", {"Range": "bytes=0-9"})
+    answer = world.table().send("HEAD", f"/{world.table().base}notes/m.json", {"Range": "bytes=0-9"})
     assert (answer.status_code, answer.headers["content-length"], answer.content) == (200, "500000", b"")
     assert content.reads == []
-    assert world.table().send("HEAD", f"/{world.table().base}metadata/other").status_code == 404
+    assert world.table().send("HEAD", f"/{world.table().base}notes/other").status_code == 404
 
 
 def test_conditions_name_the_etag(world: World) -> None:
@@ -60,18 +60,18 @@ def test_conditions_name_the_etag(world: World) -> None:
         ("If-Match", '"e7"', 200),
         ("If-Match", '"e8"', 412),
     ):
-        assert table.get("metadata/m.json", headers={field: tag}).status_code == status
+        assert table.get("notes/m.json", headers={field: tag}).status_code == status
 
 
 def test_listing_has_each_key_once_on_pages_of_any_size(world: World) -> None:
     world.tree.contents.update({path: KnownContent(b"x" * 7) for path in PATHS})
     table = world.table()
-    expected = [f"{table.base}metadata/{path}" for path in sorted(PATHS, key=str.encode)]
+    expected = [f"{table.base}notes/{path}" for path in sorted(PATHS, key=str.encode)]
     for version in ("list-type=2&", ""):
         for size in (1, 2, 5, 1000):
             keys, after = [], ""
             for _ in range(len(PATHS) + 1):
-                query = f"?{version}prefix={_quoted(table.base.rstrip('/'))}&max-keys={size}{after}"
+                query = f"?{version}prefix={_quoted(table.base + 'notes')}&max-keys={size}{after}"
                 document = ET.fromstring(table.send("GET", query).content)
                 keys += [str(each.text) for each in document.findall(f"{NAMESPACE}Contents/{NAMESPACE}Key")]
                 if document.findtext(f"{NAMESPACE}IsTruncated") == "false":
@@ -88,9 +88,7 @@ def test_listing_with_a_delimiter_has_each_folder_once(world: World) -> None:
     for size in (1, 2, 1000):
         prefixes, keys, after = [], [], ""
         for _ in range(len(PATHS) + 1):
-            query = (
-                f"?list-type=2&delimiter=%2F&prefix={_quoted(table.base)}metadata%2F&max-keys={size}{after}"
-            )
+            query = f"?list-type=2&delimiter=%2F&prefix={_quoted(table.base)}notes%2F&max-keys={size}{after}"
             document = ET.fromstring(table.send("GET", query).content)
             keys += [str(each.text) for each in document.findall(f"{NAMESPACE}Contents/{NAMESPACE}Key")]
             prefixes += [
@@ -100,15 +98,15 @@ def test_listing_with_a_delimiter_has_each_folder_once(world: World) -> None:
                 break
             token = document.findtext(f"{NAMESPACE}NextContinuationToken")
             after = f"&continuation-token={_quoted(str(token))}"
-        assert keys == [f"{table.base}metadata/b"]
-        assert prefixes == [f"{table.base}metadata/{each}/" for each in ("a", "country=DE", "z+~")]
+        assert keys == [f"{table.base}notes/b"]
+        assert prefixes == [f"{table.base}notes/{each}/" for each in ("a", "country=DE", "z+~")]
 
 
 def test_arrow_reads_and_lists_a_table(world: World) -> None:
     world.tree.contents.update({path: KnownContent(path.encode() * 10) for path in PATHS})
     table = world.table()
     files = file_system(table)
-    base = f"{BUCKET}/{table.base}metadata"
+    base = f"{BUCKET}/{table.base}notes"
     infos = files.get_file_info(pafs.FileSelector(base, recursive=True))
     assert {info.path for info in infos if info.is_file} == {f"{base}/{path}" for path in PATHS}
     for path in PATHS:
@@ -141,7 +139,7 @@ def test_other_requests_of_the_protocol_are_refused(world: World, query: str) ->
 def test_writes_are_refused_with_what_to_do_instead(world: World, method: str) -> None:
     table = world.table()
     for answer in (
-        table.send(method, f"/{table.base}metadata/m.json"),
+        table.send(method, f"/{table.base}notes/m.json"),
         table.send(method, "?delete"),
         table.send(method, f"/{table.base}m", body_hash="STREAMING-AWS4-HMAC-SHA256-PAYLOAD"),
     ):
