@@ -31,10 +31,12 @@ def test_plan_has_the_files_of_the_snapshot_and_no_null_in_a_partition(
     dataset = table(name)
     loaded = VendedTable.loaded(dataset.client, dataset.address)
     for snapshot in loaded.snapshots():
-        files = [task["data-file"] for task in _tasks(dataset, **{"snapshot-id": snapshot["snapshot-id"]})]
+        tasks = list(_tasks(dataset, **{"snapshot-id": snapshot["snapshot-id"]}))
+        files = [task["data-file"] for task in tasks]
         entries = [entry["data_file"] for entry in loaded.entries(snapshot)]
         assert {file["file-path"] for file in files} == {
             entry["file_path"] for entry in entries if entry["content"] == 0
         }
+        assert all(task["residual-filter"] is True for task in tasks)
         # PyIceberg 0.12 refuses a plan with a null.
         assert not any(None in file["partition"] for file in files)

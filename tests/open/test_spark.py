@@ -24,5 +24,7 @@ def test_row_lineage_is_the_version_of_the_commit(
         query = {"version": version, "meta": "true", "limit": 50_000}
         page = answered(dataset.client.get(f"{dataset.path}/rows", params=query)).json()
         expected = sorted((row["id"], int(row["_hw_commit_seqno"].partition("-")[0])) for row in page["rows"])
-        found = reader(SPARK).read(dataset.address, version=version, columns=["id"], metadata=[_SEQUENCE])
+        found = reader(SPARK).read(
+            dataset.address, version=version, columns=["id"], metadata=[_SEQUENCE], planning="client"
+        )
         assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected

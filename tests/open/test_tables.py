@@ -46,7 +46,6 @@ def test_engines_read_every_version(reader: Readers, table: Table, engine: Engin
         check_versions(running, dataset)
 
 
-@left_out("OPEN", "test-open")
 @pytest.mark.parametrize("name", _FEW)
 def test_duckdb_reads_every_version(reader: Readers, table: Table, name: str) -> None:
     check_versions(reader(DUCKDB), table(name))

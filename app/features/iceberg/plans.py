@@ -43,9 +43,14 @@ class ContentFile(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omi
 
 
 class FileScanTask(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
-    """A data file to read, and the places of its deleted rows among the delete files."""
+    """A data file to read, and the places of its deleted rows among the delete files.
+
+    `residual_filter`: the filter of the request, or true. Iceberg's Java library fails without it where a table has a
+    partition spec.
+    """
 
     data_file: ContentFile
+    residual_filter: Any
     delete_file_references: tuple[int, ...] = ()
 
 

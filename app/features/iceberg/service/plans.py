@@ -116,7 +116,7 @@ class PlanScans:
                 following = msgspec.structs.replace(task, first=f"{files[-1].file_group}\1")
                 rest = (_encoded(following),)
                 break
-        return _scan_tasks(self.forms.of(dataset, variant), self.deletes, files, rest)
+        return _scan_tasks(self.forms.of(dataset, variant), self.deletes, files, task, rest)
 
     def _definition(self, dataset: Dataset, task: _Task) -> DatasetDefinition:
         """The dataset under the schema whose names the filter has."""
@@ -139,7 +139,7 @@ def _filter(task: _Task, definition: DatasetDefinition) -> Filter | None:
 
 
 def _scan_tasks(
-    form: TableForm, deletes: DeleteFiles, files: Sequence[DataFile], rest: tuple[str, ...]
+    form: TableForm, deletes: DeleteFiles, files: Sequence[DataFile], task: _Task, rest: tuple[str, ...]
 ) -> ScanTasks:
     partitions = _Partitions(form.dataset.definition)
     delete_files: list[ContentFile] = []
@@ -150,7 +150,11 @@ def _scan_tasks(
             references = (len(delete_files),)
             delete_files.append(_delete_file(form, deletes, file, partitions))
         tasks.append(
-            FileScanTask(data_file=_data_file(form, file, partitions), delete_file_references=references)
+            FileScanTask(
+                data_file=_data_file(form, file, partitions),
+                residual_filter=True if task.filter is None else task.filter,
+                delete_file_references=references,
+            )
         )
     return ScanTasks(file_scan_tasks=tuple(tasks), delete_files=tuple(delete_files), plan_tasks=rest)
 
