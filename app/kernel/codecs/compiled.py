@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -53,7 +53,7 @@ FAST_PATH_FAULTS: Final = (
 )
 
 # It may also be inside a string, or a number of another column.
-_LARGE_WHOLE: Final = re.compile(rb"[0-9]{16}[,}\]\s]|[0-9]{16}$")
+_LARGE_WHOLE: Final = re.compile(rb"(?<![0-9.eE+\-])-?[0-9]{16,}(?=[,}\]\s]|$)")
 
 
 @dataclass(slots=True)
@@ -74,7 +74,12 @@ class Tally:
         """
         if quotation_marks(text) != 2 * (self.members + self.strings):
             return False
-        return not self.large_reals or _LARGE_WHOLE.search(text) is None
+        return not self.large_reals or all(map(DOUBLE.reads_whole, _whole_numbers(text)))
+
+
+def _whole_numbers(text: bytes) -> Iterator[str]:
+    """The large ones of a text."""
+    return (match[0].decode() for match in _LARGE_WHOLE.finditer(text))
 
 
 def quotation_marks(text: bytes) -> int:

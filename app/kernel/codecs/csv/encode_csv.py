@@ -45,4 +45,4 @@ def _plain(array: pa.Array) -> pa.Array:
         texts = [None if each is None else msgspec.json.encode(each).decode() for each in to_objects(array)]
         return pa.array(texts, pa.large_string())
     flat = stored_type(kind)
-    return array if flat is None else flat.csv_cells(array)
+    return array if flat is None or not flat.csv_as_text else flat.texts(array)

@@ -142,10 +142,6 @@ class FlatType(ABC):
         """The texts of the values, which must be in range: `string` or `large_string`, null for null."""
         return pc.cast(array, pa.large_string())
 
-    def csv_cells(self, array: pa.Array) -> pa.Array:
-        """The values in a type that Arrow's CSV writer writes in the documented form."""
-        return self.texts(array) if self.csv_as_text else array
-
     def refusal(self, text: str) -> RefusedText:
         """Why a text denotes no value of the type: the same for a value in JSON as for one in columnar input."""
         try:

@@ -1,6 +1,7 @@
 """`float` and `double`: finite IEEE 754 numbers. A text that overflows is refused, never infinity.
 
-A number with a fraction or an exponent is read as the nearest value. A whole number is one of the values, or refused.
+A number with a fraction or an exponent is read as the nearest value. A whole number is one of the values, has the
+shortest digits of the nearest one, as many writers print it, or is refused.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -101,21 +103,13 @@ class Real(FlatType):
     def range_faults(self, array: pa.Array) -> list[str]:
         return [f"got NaN or an infinity, {NOT_FINITE}"] * len(array)
 
-    def csv_cells(self, array: pa.Array) -> pa.Array:
-        if self.bits != 32 or not pc.any(pc.greater(pc.abs(array), self.exact_max), min_count=0).as_py():
-            return array
-        # Arrow fills large numbers up with zeros: as whole numbers, they would be others.
-        texts = pc.cast(array, pa.string())
-        whole = pc.invert(pc.match_substring_regex(texts, _NOT_WHOLE))
-        return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
-
     def parse(self, texts: pa.StringArray) -> pa.Array:
         values = self.nearest(texts)
         far = pc.fill_null(pc.greater_equal(pc.abs(values), self.exact_max), False)
         if pc.any(far, min_count=0).as_py():
-            whole = texts.filter(far)
-            whole = whole.filter(pc.invert(pc.match_substring_regex(whole, _NOT_WHOLE)))
-            require(pa.array([self._is_exact(int(text)) for text in whole.to_pylist()], pa.bool_()))
+            whole = pc.and_(far, pc.invert(pc.match_substring_regex(texts, _NOT_WHOLE)))
+            pairs = _pairs(texts.filter(whole), values.filter(whole))
+            require(pa.array([self._identifies(text, value) for text, value in pairs], pa.bool_()))
         return values
 
     def nearest(self, texts: pa.StringArray) -> pa.Array:
@@ -130,10 +124,22 @@ class Real(FlatType):
         value = self._nearest(text)
         if not math.isfinite(value):
             raise RefusedText("which is out of range")
-        # Of a finite number, the digits behind zeros in front are few.
-        if abs(value) >= self.exact_max and _WHOLE.fullmatch(text) and int(value) != _integer(text):
+        if abs(value) >= self.exact_max and _WHOLE.fullmatch(text) and not self._identifies(text, value):
             raise self._not_exact(text[:_SHOWN_MAX])
         return value
+
+    def reads_whole(self, text: str) -> bool:
+        """Whether a whole number is exactly a value, or the shortest digits of one."""
+        value = self._nearest(text)
+        return math.isfinite(value) and self._identifies(text, value)
+
+    def _identifies(self, text: str, value: float) -> bool:
+        """Whether a whole number is exactly the nearest value, or has its shortest digits, with zeros behind them."""
+        number = Decimal(text)
+        # Some languages know a `float` as the double that equals it.
+        if number == Decimal(repr(value)) or number == Decimal(value):
+            return True
+        return self.bits == 32 and number == Decimal(str(np.float32(value)))
 
     def _nearest(self, text: str) -> float:
         value = float(text)
@@ -180,13 +186,8 @@ class Real(FlatType):
         return -self.exact_max <= low and high <= self.exact_max
 
 
-def _pairs(flags: pa.BooleanArray, values: pa.Array) -> Iterator[tuple[bool | None, Any]]:
-    return zip(flags.to_pylist(), values.to_pylist(), strict=True)
-
-
-def _integer(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    return sign * int(text.lstrip("+-").lstrip("0"))
+def _pairs(ones: pa.Array, others: pa.Array) -> Iterator[tuple[Any, Any]]:
+    return zip(ones.to_pylist(), others.to_pylist(), strict=True)
 
 
 def beyond(array: pa.Array, low: int, high: int) -> pa.BooleanArray:
