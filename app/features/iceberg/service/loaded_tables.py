@@ -15,7 +15,7 @@ from app.access.tenants.values import Principal
 from app.core.catalog.values import Dataset
 from app.features.iceberg.service.rendered_tables import RenderedTable, RenderedTables
 from app.features.iceberg.service.response_pieces import Piece
-from app.features.iceberg.values import NAMESPACE, PLANNING, SnapshotSelection
+from app.features.iceberg.values import NAMESPACE, SnapshotSelection
 from app.features.objects.service.keys import TableKeys
 from app.features.objects.values import REGION, VendedKey, table_location
 
@@ -108,7 +108,6 @@ def _config(dataset: Dataset, request: TableRequest, key: VendedKey) -> dict[str
     name = quote(dataset.definition.name, safe="")
     return {
         **_key_config(request, key),
-        **PLANNING,
         "client.refresh-credentials-enabled": "true",
         # Relative to the address of the catalogue, as clients reach it.
         "client.refresh-credentials-endpoint": (
