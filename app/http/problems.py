@@ -279,7 +279,7 @@ def respond(
     if form := _forms.get(request.scope["path"].split("/", 2)[1]):
         return form(request, members, response_headers)
     return Response(
-        encoded_problem(members, request.url.path) + b"\n",
+        encoded_problem(members, request.scope["path"]) + b"\n",
         status_code=members["status"],
         media_type=PROBLEM_JSON,
         headers=response_headers,
@@ -350,9 +350,9 @@ def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Resp
 def _translated(request: Request[Any, Any, Any], exception: HTTPException) -> HeadwaterError:
     match exception.status_code:
         case 404:
-            return NotFound(f"there is no resource at {request.url.path}")
+            return NotFound(f"there is no resource at {request.scope['path']}")
         case 405:
-            return MethodNotAllowed(f"{request.method} is not a method of {request.url.path}")
+            return MethodNotAllowed(f"{request.method} is not a method of {request.scope['path']}")
     if isinstance(exception, ValidationException) and isinstance(exception.extra, list):
         errors = [
             FieldError(pointer=f"/{fault.get('key', '')}", detail=str(fault.get("message", "not valid")))

@@ -29,6 +29,8 @@ _LISTING: Final = frozenset(
     }
 )  # fmt: skip
 
+_TEXTS: Final = ("prefix", "delimiter", "start-after", "marker")
+
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What of a bucket to list. `second`: the second version of the request. `encodes_keys`: how keys are written."""
@@ -55,6 +57,9 @@ def check_parameters(parameters: Mapping[str, str], more_names: Iterable[str] = 
 def list_options(parameters: Mapping[str, str]) -> ListOptions:
     """The options of a listing. Raises InvalidRequest, ObjectRequestUnsupported."""
     check_parameters(parameters, _LISTING)
+    for name in _TEXTS:
+        if "\0" in parameters.get(name, ""):
+            raise _invalid(name, "expected a text without the character NUL")
     second = parameters.get("list-type") == "2"
     token = parameters.get("continuation-token") if second else None
     start = parameters.get("start-after" if second else "marker", "")
@@ -74,7 +79,7 @@ def list_document(options: ListOptions, page: ObjectPage, written_at: datetime) 
     time = f"{written_at:%Y-%m-%dT%H:%M:%S.000Z}"
 
     def name(text: str) -> str:
-        return escape(quote(text, safe="/") if options.encodes_keys else text)
+        return escape(quote(text, safe="/") if options.encodes_keys else _plain(text))
 
     next_after = page.next_after
     lines = [
@@ -149,9 +154,16 @@ def _token(after: str) -> str:
 
 def _after(token: str) -> str:
     try:
-        return urlsafe_b64decode(token.encode("ascii")).decode()
+        after = urlsafe_b64decode(token.encode("ascii")).decode()
     except (ValueError, UnicodeError):
-        raise _invalid("continuation-token", "expected the token of a page") from None
+        raise _no_page() from None
+    if "\0" in after:
+        raise _no_page()
+    return after
+
+
+def _no_page() -> InvalidRequest:
+    return _invalid("continuation-token", "expected the token of a page")
 
 
 def _invalid(name: str, detail: str) -> InvalidRequest:

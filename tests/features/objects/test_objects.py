@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import urlsafe_b64encode
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
@@ -133,6 +134,25 @@ def test_region_of_the_bucket(world: World) -> None:
 def test_other_requests_of_the_protocol_are_refused(world: World, query: str) -> None:
     answer = world.table().send("GET", query)
     assert (answer.status_code, error_code(answer)) == (501, "NotImplemented")
+
+
+@pytest.mark.parametrize(
+    "query", ["prefix={base}data/0/%00", "prefix={base}&start-after={base}data/0/%00x",
+              "prefix={base}&continuation-token={token}"],
+)  # fmt: skip
+def test_listing_with_a_nul_character_is_refused(world: World, query: str) -> None:
+    table = world.table()
+    token = urlsafe_b64encode(f"{table.base}data/0/\0".encode()).decode()
+    values = {"base": _quoted(table.base), "token": _quoted(token)}
+    answer = table.send("GET", f"?list-type=2&{query.format(**values)}")
+    assert (answer.status_code, error_code(answer)) == (400, "InvalidArgument")
+
+
+def test_listing_of_characters_that_xml_cannot_have_is_a_document(world: World) -> None:
+    table = world.table()
+    answer = table.send("GET", f"?delimiter=%01&prefix={_quoted(table.base)}%02")
+    assert answer.status_code == 200
+    assert ET.fromstring(answer.content).findtext(f"{NAMESPACE}Prefix") == f"{table.base}\ufffd"
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])

@@ -52,9 +52,10 @@ _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
 _MANIFEST: Final = re.compile(
-    r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})([ae])s([01])-([0-9a-f]{16})\.avro"
+    r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})([ae])s([01])-([0-9a-f]{16})\.avro",
+    re.ASCII,
 )
-_LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})([cr])\.avro")
+_LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})([cr])\.avro", re.ASCII)
 
 
 class _Rows(NamedTuple):
@@ -249,10 +250,11 @@ def _blocks(
 
 def _rows_of(match: re.Match[str]) -> _Rows:
     first, size, part, parts = (int(match[place] or 0) for place in (2, 3, 4, 5))
-    if parts & (parts - 1) or first + size >= 2**63:
+    latest, number = int(match[6]), int(match[7])
+    if parts & (parts - 1) or max(first + size, latest) >= 2**63 or not number:
         raise _no_such(match[0])
     block = FileBlock(first, first + size, part, parts or 1)
-    return _Rows(match[1], block, int(match[6]), int(match[7]), match[8] == "a")
+    return _Rows(match[1], block, latest, number, match[8] == "a")
 
 
 def _identified(rows: _Rows, valid: Sequence[ValidFile]) -> list[ValidFile]:

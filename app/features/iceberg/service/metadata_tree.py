@@ -16,7 +16,7 @@ from app.features.iceberg.values import SnapshotSelection
 from app.features.objects.ports import ObjectContent, ObjectTree
 from app.features.objects.values import ObjectEntry
 
-_DOCUMENT: Final = re.compile(r"v(\d{1,18})-([0-9a-f]{16})\.metadata\.json")
+_DOCUMENT: Final = re.compile(r"v(\d{1,18})-([0-9a-f]{16})\.metadata\.json", re.ASCII)
 
 
 class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):

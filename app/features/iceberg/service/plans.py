@@ -86,8 +86,8 @@ class PlanScans:
         if not 0 < version <= dataset.version and request.snapshot_id is not None:
             raise NotFound(f"the table has no snapshot {version}")
         task = _Task(version, "", request.filter, request.case_sensitive, request.use_snapshot_schema)
+        name = _name_of(task)
         tasks = self._tasks(dataset, variant, task) if version else _NO_TASKS
-        name = _encoded(task)
         plan_id = name if len(name) <= _PLAN_ID_CHARACTERS_MAX else _LONG
         return CompletedPlan(**msgspec.structs.asdict(tasks), plan_id=plan_id)
 
@@ -212,6 +212,14 @@ def _partition(columns: tuple[PartitionColumn, ...], path: str) -> tuple[int, tu
     if values is None or None in values:
         return UNPARTITIONED_ID, ()
     return PARTITIONED_ID, tuple(json_values(columns, values))
+
+
+def _name_of(task: _Task) -> str:
+    """The name of a task whose filter the client has stated. Raises InvalidRequest."""
+    try:
+        return _encoded(task)
+    except OverflowError:
+        raise _invalid("filter", "a whole number in it has more than 64 bits") from None
 
 
 def _encoded(task: _Task) -> str:

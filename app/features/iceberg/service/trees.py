@@ -18,7 +18,7 @@ from app.features.objects.ports import ObjectContent
 from app.features.objects.values import ObjectEntry
 from app.kernel.format.paths import data_folder, dataset_prefix
 
-_DELETED: Final = re.compile(r"([1-9]\d{0,17})/(.+)\.(?:puffin|parquet)", re.DOTALL)
+_DELETED: Final = re.compile(r"([1-9]\d{0,17})/(.+)\.(?:puffin|parquet)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

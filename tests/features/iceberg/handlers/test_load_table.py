@@ -137,6 +137,12 @@ def test_address_of_files_is_that_of_the_request(service: Service, client: httpx
     assert answer.json()["config"]["s3.endpoint"] == "https://data.example.com/"
 
 
+@pytest.mark.parametrize("host", ["data.example.com:99999999", "data.example.com:80,other"])
+def test_host_that_is_no_address_is_refused(client: httpx2.Client, orders: str, host: str):
+    assert orders
+    assert failure(client.get(ORDERS_TABLE, headers={"Host": host}), 400, "BadRequestException")
+
+
 def test_body_is_compressed_if_the_client_takes_it(
     client: httpx2.Client, orders: str, write: Callable[..., None]
 ):

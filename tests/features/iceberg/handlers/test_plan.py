@@ -57,6 +57,8 @@ def test_plan_has_files_with_their_deleted_rows(client: httpx2.Client, history: 
     [
         ({"filter": {"type": "xor"}}, 400),
         ({"filter": {"type": "eq", "term": "nothing", "value": 1}}, 400),
+        ({"filter": {"type": "eq", "term": "id", "value": 2**64}}, 400),
+        ({"filter": {"type": "eq", "term": {"type": "reference", "id": -(2**63) - 1}, "value": 1}}, 400),
         ({"start-snapshot-id": 1, "end-snapshot-id": 2}, 400),
         ({"snapshot-id": 99}, 404),
         ({"snapshot-id": "text"}, 400),
