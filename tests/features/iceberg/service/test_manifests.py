@@ -173,7 +173,8 @@ def test_commit_changes_few_manifests(
     "name",
     ["m0x4-1n1as0-0000000000000000.avro", "snap-1-0000000000000000c.avro", "snap-99-{digest}c.avro",
      "m0x4-9999999999999999999n1as0-{digest}.avro", "m0x4-1n0as0-{digest}.avro", "d0x4-1n0as0-{digest}.avro",
-     "m\u0660x4-1n1as0-{digest}.avro", "m0x4-1n99as0-{digest}.avro", "m0x4p1of3-1n1as0-{digest}.avro", "../m.avro", "d0x64-1n1es0-{digest}.avro"],
+     "m\u0660x4-1n1as0-{digest}.avro", "m0x4-1n99as0-{digest}.avro", "m0x4p1of3-1n1as0-{digest}.avro", "../m.avro",
+     "d0x64-1n1es0-{digest}.avro"],
 )  # fmt: skip
 def test_no_other_name_is_found(
     history: Dataset, rendering: Callable[[], SnapshotManifests], name: str
