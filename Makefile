@@ -202,7 +202,8 @@ bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making,
 bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages, parts of a snapshot, compactions (hours)
 	@$(BIN)/python -m bench.large_table $(BENCH)
 
-bench-open: setup ## plans of scans of open tables, and manifests: 100,000 files, beside a client that plans by itself
+bench-open: setup ## open tables: loads at 10,000 versions, plans and manifests of 100,000 files, scans by DuckDB
+	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
 	@$(BIN)/python -m bench.open_tables $(BENCH)
 
 bench-tombstones: setup ## deletes that leave tombstones, and upserts beside a million of them

@@ -1,225 +1,263 @@
-"""Planning of reads of open tables: scans planned by the service, and manifests, beside what a client plans from them.
+"""Open tables of a whole service over HTTP: loading tables, plans, manifests, scans, and what they leave behind.
 
-The catalogue is a Postgres of its own, in which the rows of files are made directly: planning reads nothing else. A
-client that plans by itself loads the manifest list and all manifests; here it only decodes them.
+The rows of most tables are made directly in Postgres: metadata are rendered from nothing else. DuckDB scans a table
+that was loaded over HTTP, and the same files directly.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
-import tempfile
+import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 import fastavro
-import psycopg
+import httpx2
+import numpy as np
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
-from app.access.tenants.bootstrap import initialise
-from app.access.tenants.repository.administration import AdministrationStore
 from app.core.catalog.values import Dataset
-from app.core.platform import Stores
-from app.core.timeline.repository.file_blocks import FileBlockStore
-from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.core.timeline.service.plan_files import FilePlanner
-from app.features.iceberg.plans import PlanRequest
-from app.features.iceberg.service.delete_files import DeleteFiles
-from app.features.iceberg.service.manifests import SnapshotManifests, list_name
-from app.features.iceberg.service.plans import PlanScans
-from app.features.iceberg.service.table_form import TableForms
-from app.features.objects.repository.table_files import TableFileStore
-from app.features.objects.service.published_files import FilePublication
-from app.features.objects.service.renderings import Renderings
-from app.infra.db.session import ADMINISTRATOR_ROLE, Database
-from app.infra.files.deletion_vector_file import VectorReader
-from app.infra.files.storage import LocalStorage
-from app.infra.identifiers import new_id
-from app.infra.runtime.postgres import EmbeddedPostgres
-from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.process.features import stores_on
+from bench.open_catalogue import Catalogue
 from bench.options import parser
-from bench.report import publish
+from bench.processes import processor_seconds, tree
+from bench.report import ROOT, publish
+from bench.service import API, Service, running_service
+from bench.table import Table
+from bench.trips import SCHEMA
 
-_VARIANT: Final = "v3"
-_COLUMNS: Final = 19
-_COMMITS: Final = """
-    INSERT INTO commits (dataset_id, version, action, instant_id, committed_at, first_offset, next_offset, schema_id,
-        files_added, files_removed, bytes_added, counts)
-    SELECT %(dataset)s, version, 'commit', version::text, now() + version * interval '1 second', 0, 0, 1, 1, 0, 1, '{}'
-    FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS version
-"""
-_FILES: Final = """
-    INSERT INTO files (dataset_id, path, file_group, partition_path, bucket, added_version, size_bytes, row_count,
-        checksum, schema_id, statistics, layout)
-    SELECT %(dataset)s, %(folder)s || number || '.parquet', 'day=' || day || '/append-' || number, 'day=' || day, 0,
-        version, 1000000, 10000, '', 1,
-        ('{"1":{"minimum":' || day || ',"maximum":' || day || ',"null_count":0}' || (
-            SELECT string_agg(',"' || place || '":{"minimum":' || number * 1000 || ',"maximum":' || number * 1000 + 999
-                || ',"null_count":0}', '') FROM generate_series(2, %(columns)s) AS place
-        ) || '}')::json, 1
-    FROM (
-        SELECT version, (version - 1) * %(each)s + place AS number, (version - 1) %% %(days)s AS day
-        FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS version, generate_series(1, %(each)s) AS place
-    ) AS numbers
-"""
+_READER_PYTHON: Final = ROOT / ".venv-open" / "bin" / "python"
+_LOAD_ROWS: Final = 1_000_000
+_EMPTY: Final = sha256(b"").hexdigest()
+_KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catalogue:
-    """A tenant in a Postgres of its own."""
+class OpenTable:
+    """A table of the catalogue of a running service."""
 
-    stores: Stores
-    tenant_id: str
-    owner_url: str
+    service: Service
+    client: httpx2.Client
+    name: str
 
-    def table(self, name: str, *, commits: int, each: int, days: int) -> Dataset:
-        """A table with the files of this many commits, `each` of them, in partitions of days."""
-        fields = [CreateField(name="day", type="int32")]
-        fields += [CreateField(name=f"c{number}", type="int64") for number in range(2, _COLUMNS + 1)]
-        made = self.stores.catalog.create(
-            self.tenant_id,
-            new_id(),
-            define_dataset(
-                CreateDataset(name=name, schema=CreateSchema(fields=fields), partition_by=["day"])
-            ),
-        )
-        self.commit(made, first=1, last=commits, each=each, days=days)
-        # Postgres does so by itself, a while later.
-        with psycopg.connect(self.owner_url, autocommit=True) as connection:
-            connection.execute("ANALYZE files")
-        return self.at_head(made)
+    def load(self, **headers: str) -> httpx2.Response:
+        """The response to LoadTable."""
+        reply = self.client.get(f"/iceberg/v1/v3/namespaces/headwater/tables/{self.name}", headers=headers)
+        if reply.status_code != 304:
+            reply.raise_for_status()
+        return reply
 
-    def commit(self, dataset: Dataset, *, first: int, last: int, each: int, days: int) -> None:
-        """Adds the commits [first, last]."""
-        values = {
-            "dataset": dataset.id, "first": first, "last": last, "each": each, "days": days, "columns": _COLUMNS,
-            "folder": f"{self.tenant_id}/{dataset.id}/data/",
-        }  # fmt: skip
-        with self.stores.database.tenant(self.tenant_id) as connection:
-            connection.exec_driver_sql(_COMMITS, values)
-            connection.exec_driver_sql(_FILES, values)
-            connection.exec_driver_sql(
-                "UPDATE heads SET version = %(last)s WHERE dataset_id = %(dataset)s", values
+    def plan(self, **members: Any) -> Row:
+        """The first tasks of a scan."""
+        path = f"/iceberg/v1/v3/namespaces/headwater/tables/{self.name}/plan"
+        plan: Row = self.client.post(path, json=members).raise_for_status().json()
+        return plan
+
+    def manifest_list(self, loaded: Mapping[str, Any]) -> bytes:
+        """The manifest list of the latest snapshot."""
+        return self.object(loaded, loaded["metadata"]["snapshots"][-1]["manifest-list"])
+
+    def object(self, loaded: Mapping[str, Any], location: str) -> bytes:
+        """The bytes of a file of the table, with the key that came with it."""
+        config, address = loaded["config"], urlsplit(location)
+        url = config["s3.endpoint"] + quote(address.netloc + address.path, safe="/-_.~")
+        request = AWSRequest("GET", url, headers={"X-Amz-Content-SHA256": _EMPTY})
+        S3SigV4Auth(Credentials(*map(config.get, _KEYS)), "s3", "us-east-1").add_auth(request)
+        return self.client.get(url, headers=dict(request.headers.items())).raise_for_status().content
+
+    def planned_by_client(self, day: int) -> int:
+        """The number of files of a day, from the manifest list and all manifests."""
+        loaded = self.load().json()
+        listed = fastavro.reader(BytesIO(self.manifest_list(loaded)))
+        manifests = [self.object(loaded, each["manifest_path"]) for each in listed]  # type: ignore[call-overload, index]
+        entries = (entry for manifest in manifests for entry in fastavro.reader(BytesIO(manifest)))
+        return sum(entry["data_file"]["partition"]["day"] == day for entry in entries)  # type: ignore[call-overload, index]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Measures requests to a service, by the clock and in processor time."""
+
+    service: Service
+
+    def row(self, case: str, calls: Sequence[Callable[[], object]]) -> Row:
+        """One line of the table. The calls are made one after another."""
+        api, rest = self.service.processes(API), tree(self.service.supervisor)
+        before = processor_seconds(api), processor_seconds(rest)
+        times = []
+        for call in calls:
+            began = time.perf_counter()
+            call()
+            times.append((time.perf_counter() - began) * 1_000)
+        of_api, of_all = processor_seconds(api) - before[0], processor_seconds(rest) - before[1]
+        return {
+            "case": case,
+            "runs": len(times),
+            "p50 (ms)": round(statistics.median(times), 1),
+            "max (ms)": round(max(times), 1),
+            "api cpu (ms)": round(of_api / len(times) * 1_000, 1),
+            "service cpu (ms)": round(of_all / len(times) * 1_000, 1),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A running service, and tables that are made in its Postgres."""
+
+    service: Service
+    client: httpx2.Client
+    known: Catalogue
+    runs: int
+
+    @property
+    def clock(self) -> Clock:
+        """What measures."""
+        return Clock(service=self.service)
+
+    def table(self, name: str) -> OpenTable:
+        """A table by its name."""
+        return OpenTable(service=self.service, client=self.client, name=name)
+
+    def loads(self, versions: int) -> list[Row]:
+        """LoadTable at a number of versions, and how soon a snapshot follows its commit."""
+        dataset = self.known.table("versions", commits=versions, each=1, days=100)
+        table = self.table("versions")
+        tag = table.load().headers["ETag"]
+        cases = {
+            "": {"Accept-Encoding": "identity"},
+            ", gzip": {"Accept-Encoding": "gzip"},
+            ", ETag": {"If-None-Match": tag},
+        }
+        rows = [
+            self.clock.row(
+                f"load a table of {versions:,} versions{case}",
+                [lambda headers=headers: table.load(**headers) for _ in range(self.runs)],
             )
+            for case, headers in cases.items()
+        ]
+        return [*rows, self.snapshots(dataset, table)]
 
-    def at_head(self, dataset: Dataset) -> Dataset:
-        """The dataset at its latest version."""
-        return self.stores.catalog.get(self.tenant_id, dataset.id)
+    def snapshots(self, dataset: Dataset, table: OpenTable) -> Row:
+        """From the end of a commit to the response that has its snapshot."""
+        head = dataset.version
+        rows = []
+        for number in range(1, self.runs + 1):
+            self.known.commit(dataset, first=head + number, last=head + number, each=1, days=100)
+            replies: list[httpx2.Response] = []
+            rows.append(self.clock.row("", [lambda into=replies: into.append(table.load())]))
+            _expect(replies[0].json()["metadata"]["current-snapshot-id"], head + number)
+        return _joined(f"snapshot after a commit, {head:,} versions", rows)
 
+    def plans(self, files: int) -> list[Row]:
+        """Plans of one partition of a table of a number of files, by the service and by a client."""
+        days = max(files // 100, 1)
+        self.known.table("large", commits=days, each=100, days=days)
+        table = self.table("large")
+        table.plan(filter={"type": "eq", "term": "day", "value": 0})
+        plans = [
+            lambda day=day: table.plan(filter={"type": "eq", "term": "day", "value": day * 7 % days})
+            for day in range(1, self.runs + 1)
+        ]
+        return [
+            self.clock.row(f"plan of a partition of {files:,} files", plans),
+            self.clock.row("the same by a client", [lambda: table.planned_by_client(7)]),
+            self.clock.row("the same, manifests rendered before", [lambda: table.planned_by_client(8)]),
+        ]
 
-@contextmanager
-def catalogue(directory: Path) -> Iterator[Catalogue]:
-    """A Postgres below the directory."""
-    with EmbeddedPostgres(directory) as server:
-        initialise(server.owner_url, application_url=server.url, administration_url=server.admin_url)
-        database = Database(server.url)
-        administration = Database(server.admin_url, role=ADMINISTRATOR_ROLE)
-        tenant_id = AdministrationStore(administration).add_tenant("bench")
-        yield Catalogue(stores=stores_on(database), tenant_id=tenant_id, owner_url=server.owner_url)
-        database.close()
-        administration.close()
+    def manifests(self, files: int) -> list[Row]:
+        """Manifest lists: nothing rendered before, and after one more commit."""
+        cold, warm = [], []
+        for number in range(3):
+            name = f"many_{number}"
+            dataset = self.known.table(name, commits=files, each=1, days=100)
+            table = self.table(name)
+            cold.append(self._list(table))
+            for version in range(dataset.version + 1, dataset.version + 1 + self.runs // 2):
+                self.known.commit(dataset, first=version, last=version, each=1, days=100)
+                warm.append(self._list(table))
+        return [
+            _joined(f"manifests of {files:,} files, cold", cold),
+            _joined("the same, after one more commit", warm),
+        ]
 
+    def _list(self, table: OpenTable) -> Row:
+        loaded = table.load().json()
+        return self.clock.row("", [lambda: table.manifest_list(loaded)])
 
-def use_cases(stores: Stores, directory: Path) -> tuple[SnapshotManifests, PlanScans]:
-    """What renders manifests and plans scans, with nothing cached."""
-    leases = ReadLeaseStore(stores.database)
-    forms = TableForms(
-        publication=FilePublication(
-            catalog=stores.catalog,
-            renderings=Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas),
+    def scans(self, rows: int) -> tuple[list[Row], list[str]]:
+        """Full scans by DuckDB, and what it and 100 loads of the table have written."""
+        table = Table.create(self.service, self.client, "scanned", buckets=4)
+        for first in range(0, rows, _LOAD_ROWS):
+            table.write("bulk_insert", np.arange(first, min(rows, first + _LOAD_ROWS)), ts=1)
+        before = self.known.written(), self.stored()
+        for _ in range(100):
+            self.table("scanned").load()
+        times = _scanned(self._scan(table))
+        after = self.known.written(), self.stored()
+        changes = {name: count - before[0].get(name, 0) for name, count in after[0].items()}
+        rows_of = ", ".join(f"{name} {count}" for name, count in sorted(changes.items()) if count)
+        note = (
+            f"written by the scans and 100 loads: {after[1] - before[1]} bytes of files; rows: {rows_of or 0}"
         )
-    )
-    deletes = DeleteFiles(vectors=VectorReader(LocalStorage(directory)))
-    manifests = SnapshotManifests(blocks=FileBlockStore(stores.database), forms=forms, deletes=deletes)
-    plans = PlanScans(
-        planner=FilePlanner(timeline=stores.timeline),
-        timeline=stores.timeline,
-        forms=forms,
-        deletes=deletes,
-        versions=leases,
-    )
-    return manifests, plans
+        return [{"case": f"scan of {rows:,} rows, {name}", **row} for name, row in times.items()], [note]
 
-
-def planned_by_client(manifests: SnapshotManifests, dataset: Dataset, day: int) -> int:
-    """The number of files of a day, from the manifest list and all manifests."""
-    form = manifests.forms.of(dataset, _VARIANT)
-    name = list_name(form, dataset.version, dataset.version - 1)
-    prefix = f"{form.location}/metadata/"
-    count = 0
-    for listed in _records(manifests.find(dataset, _VARIANT, name)):
-        content = manifests.find(dataset, _VARIANT, listed["manifest_path"].removeprefix(prefix))
-        count += sum(entry["data_file"]["partition"]["day"] == day for entry in _records(content))
-    return count
-
-
-def _records(content: bytes) -> list[Any]:
-    return list(fastavro.reader(BytesIO(content)))
-
-
-def milliseconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
-    began = time.perf_counter()
-    call()
-    return (time.perf_counter() - began) * 1_000
-
-
-def measure(known: Catalogue, directory: Path, *, files: int, runs: int) -> list[dict[str, Any]]:
-    """Plans of one partition of a table of `files` files, and manifests of a table of a tenth as many commits."""
-    days = max(files // 100, 1)
-    large = known.table("large", commits=days, each=100, days=days)
-    manifests, plans = use_cases(known.stores, directory)
-    requests = [
-        PlanRequest(filter={"type": "eq", "term": "day", "value": day * 7 % days}) for day in range(runs)
-    ]
-    by_service = [
-        milliseconds(lambda request=request: plans.plan(large, _VARIANT, request)) for request in requests
-    ]
-    by_column = [
-        milliseconds(
-            lambda number=number: plans.plan(
-                large, _VARIANT, PlanRequest(filter={"type": "eq", "term": "c7", "value": number * 1_000})
-            )
+    def _scan(self, table: Table) -> dict[str, list[list[float]]]:
+        files = [path for path in table.stored() if "data" in path.parts and path.suffix == ".parquet"]
+        request = {
+            "uri": f"{self.service.url}/iceberg",
+            "token": self.service.api_key,
+            "table": "scanned",
+            "files": [str(self.service.storage / path) for path in files],
+            "columns": SCHEMA.names,
+            "runs": max(self.runs // 4, 3),
+        }
+        command = [str(_READER_PYTHON), "-m", "bench.open_reader"]
+        run = subprocess.run(
+            command, input=json.dumps(request), stdout=subprocess.PIPE, cwd=ROOT, text=True, check=True
         )
-        for number in range(1, min(runs, 5) + 1)
-    ]
-    by_client = [milliseconds(lambda: planned_by_client(manifests, large, 7)) for _ in range(2)]
-    many = known.table("many", commits=files // 10, each=1, days=days)
-    cold: list[float] = []
-    warm: list[float] = []
-    for _ in range(3):
-        manifests, _ = use_cases(known.stores, directory)
-        cold.append(milliseconds(lambda rendered=manifests, table=many: _list(rendered, table)))
-        for _ in range(runs):
-            known.commit(many, first=many.version + 1, last=many.version + 1, each=1, days=days)
-            many = known.at_head(many)
-            warm.append(milliseconds(lambda rendered=manifests, table=many: _list(rendered, table)))
-    return [
-        _row(f"plan of a partition of {files:,} files", by_service),
-        _row(f"plan by a column of {files:,} files", by_column),
-        _row(f"plan by a client of {files:,} files, first", by_client[:1]),
-        _row(f"plan by a client of {files:,} files, manifests known", by_client[1:]),
-        _row(f"manifests of {files // 10:,} files, cold", cold),
-        _row(f"manifests of {files // 10:,} files, after one more commit", warm),
-    ]
+        times: dict[str, list[list[float]]] = json.loads(run.stdout)
+        return times
+
+    def stored(self) -> int:
+        """The bytes of all files in the storage."""
+        return sum(path.stat().st_size for path in self.service.storage.glob("**/*") if path.is_file())
 
 
-def _list(manifests: SnapshotManifests, dataset: Dataset) -> bytes:
-    form = manifests.forms.of(dataset, _VARIANT)
-    return manifests.find(dataset, _VARIANT, list_name(form, dataset.version, dataset.version - 1))
+def _scanned(times: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Row]:
+    return {
+        name: {
+            "runs": len(each),
+            "p50 (ms)": round(statistics.median(wall for wall, _ in each) * 1_000, 1),
+            "max (ms)": round(max(wall for wall, _ in each) * 1_000, 1),
+            "client cpu (ms)": round(statistics.median(cpu for _, cpu in each) * 1_000, 1),
+        }
+        for name, each in times.items()
+    }
 
 
-def _row(case: str, values: list[float]) -> dict[str, Any]:
+def _expect(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise SystemExit(f"a client sees snapshot {found}, not {wanted}")
+
+
+def _joined(case: str, rows: Sequence[Row]) -> Row:
+    """The line of measurements that were made one by one."""
+    names = ("api cpu (ms)", "service cpu (ms)")
+    times = [row["p50 (ms)"] for row in rows]
     return {
         "case": case,
-        "runs": len(values),
-        "p50 (ms)": round(statistics.median(values), 1),
-        "max (ms)": round(max(values), 1),
+        "runs": len(rows),
+        "p50 (ms)": round(statistics.median(times), 1),
+        "max (ms)": max(times),
+        **{name: round(statistics.mean(row[name] for row in rows), 1) for name in names},
     }
 
 
@@ -227,14 +265,21 @@ def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
     options.add_argument("--files", type=int, default=100_000, help="files of the large table")
-    options.add_argument("--runs", type=int, default=20, help="measured plans and commits")
+    options.add_argument("--versions", type=int, default=10_000, help="versions of a table that is loaded")
+    options.add_argument("--rows", type=int, default=10_000_000, help="rows that DuckDB scans; 0 for no scan")
+    options.add_argument("--runs", type=int, default=20, help="measured requests and commits")
     chosen = options.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="headwater-open-", dir=chosen.scratch) as directory,
-        catalogue(Path(directory) / "postgres") as known,
-    ):
-        figures = measure(known, Path(directory), files=chosen.files, runs=chosen.runs)
-    publish("open_tables", {"files": chosen.files, "runs": chosen.runs}, figures)
+    notes: list[str] = []
+    with running_service(chosen.scratch) as service, service.client() as client:
+        measured = Measurement(service=service, client=client, known=Catalogue.of(service), runs=chosen.runs)
+        figures = measured.loads(chosen.versions)
+        figures += measured.plans(chosen.files)
+        figures += measured.manifests(chosen.files // 10)
+        if chosen.rows:
+            scans, notes = measured.scans(chosen.rows)
+            figures += scans
+    parameters = {name: getattr(chosen, name) for name in ("files", "versions", "rows", "runs")}
+    publish("open_tables", parameters, figures, notes=notes)
 
 
 if __name__ == "__main__":

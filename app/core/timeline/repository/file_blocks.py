@@ -14,14 +14,17 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     and_,
     bindparam,
+    case,
     func,
     literal,
     literal_column,
     or_,
     select,
     true,
+    union,
     union_all,
 )
 
@@ -33,8 +36,10 @@ from app.core.timeline.values import FileBlock, FileCounts, ValidFile
 from app.infra.db.session import Database
 from app.kernel.format.file_group import DataFile, FileKind
 
-WRITTEN: Final = func.coalesce(files.c.written_version, files.c.added_version)
-"""The version of the commit that wrote a file. An index has it."""
+WRITTEN: Final = case(
+    (files.c.written_version.is_(None), files.c.added_version), else_=files.c.written_version
+)
+"""The version of the commit that wrote a file, as an index has it. Row level security keeps `coalesce` from indexes."""
 _FIRST: Final = bindparam("first", type_=BigInteger)
 _END: Final = bindparam("end", type_=BigInteger)
 _BASE: Final = and_(files.c.kind == literal_column(f"'{FileKind.BASE.value}'"), files.c.row_count > 0)
@@ -79,6 +84,23 @@ def _counts(step: int, parts: int) -> Any:
     return select(func.string_agg(func.concat_ws(_SEPARATOR, *by_commit.c), _SEPARATOR))
 
 
+@lru_cache(maxsize=8)
+def _changed_steps(step: int) -> Any:
+    """The steps of the rows of files that begin or end to be valid in a range of versions."""
+    begin = (WRITTEN - WRITTEN % step).label("begin")
+    changes = union(
+        *(
+            select(begin).where(
+                files.c.dataset_id == bindparam("dataset", type_=files.c.dataset_id.type),
+                changed > bindparam("since", type_=BigInteger),
+                changed <= bindparam("version", type_=BigInteger),
+            )
+            for changed in (files.c.added_version, files.c.removed_version)
+        )
+    ).subquery()
+    return select(changes.c.begin).limit(bindparam("limit", type_=BigInteger))
+
+
 class FileBlockStore:
     """Files by the commits that wrote them, in Postgres."""
 
@@ -98,14 +120,23 @@ class FileBlockStore:
         numbers = list(map(int, text.split(_SEPARATOR))) if text else []
         return [FileCounts(*numbers[at : at + _MEMBERS]) for at in range(0, len(numbers), _MEMBERS)]
 
+    def changed_steps(
+        self, tenant_id: str, dataset_id: str, version: int, *, since: int, step: int, limit: int
+    ) -> list[int]:
+        """The first commit of each `step` commits whose files differ at a version from those at `since`, before it.
+
+        At most `limit`. Raises VersionExpired if `since` is not kept any more, NotFound (dataset gone).
+        """
+        values = {"dataset": dataset_id, "version": version, "since": since, "limit": limit}
+        with reading_version(self._database, tenant_id, dataset_id, since) as connection:
+            return list(connection.execute(_changed_steps(step), values).scalars())
+
     def files(
         self, tenant_id: str, dataset_id: str, version: int, blocks: Sequence[FileBlock]
     ) -> list[ValidFile]:
         """The files of some blocks at a version, by path. If the version has expired, those that are still known."""
-        columns = *FILE_COLUMNS, files.c.removed_version, _HASH.label("hash")
-        query = union_all(*halves(columns, _BASE, or_(*map(_in_block, blocks))))
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query, {"dataset": dataset_id, "version": version}).all()
+            rows = connection.execute(_files_of(blocks), {"dataset": dataset_id, "version": version}).all()
         return sorted((_valid_file(row) for row in rows), key=lambda each: each.file.path)
 
     def file(self, tenant_id: str, dataset_id: str, path: str, added_version: int) -> DataFile | None:
@@ -116,6 +147,11 @@ class FileBlockStore:
         with self._database.tenant(tenant_id) as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else data_file(row)
+
+
+def _files_of(blocks: Sequence[FileBlock]) -> CompoundSelect[Any]:
+    columns = *FILE_COLUMNS, files.c.removed_version, _HASH.label("hash")
+    return union_all(*halves(columns, _BASE, or_(*map(_in_block, blocks))))
 
 
 def _in_block(block: FileBlock) -> ColumnElement[bool]:

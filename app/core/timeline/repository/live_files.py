@@ -105,6 +105,7 @@ def _partition_paths() -> CompoundSelect[Any]:
     return union(select(live_paths.c.partition_path), removed_paths)
 
 
+_WITHOUT_SORTS: Final = select(func.set_config("enable_sort", "off", true()))
 _PARTITION_PATHS: Final = _partition_paths()
 
 
@@ -142,6 +143,14 @@ def live_files(
     return sorted((data_file(row) for row in rows), key=lambda file: file.path)
 
 
+def _read_in_order(connection: Connection) -> None:
+    """Until the transaction ends, rows are read from the index that has their order, where there is one.
+
+    Without current statistics of a table Postgres expects few rows, and would sort all files of the dataset each time.
+    """
+    connection.execute(_WITHOUT_SORTS)
+
+
 def files_of_groups(
     connection: Connection,
     dataset_id: str,
@@ -158,6 +167,7 @@ def files_of_groups(
     base files are left out that have no selected row by their statistics.
     """
     values = {**_values(dataset_id, version, kinds), "first": first, "end": end, "limit": limit}
+    _read_in_order(connection)
     query = _FIRST_FILES if where is None else _first_files(pruned_files(where))
     group_files = [data_file(row) for row in connection.execute(query, values)]
     more = len(group_files) == limit
@@ -179,6 +189,7 @@ def partition_paths(connection: Connection, dataset_id: str, version: int) -> li
     index, however many files there are. An empty path, of groups that belong to no partition, is left out.
     """
     values = {"dataset": dataset_id, "version": version}
+    _read_in_order(connection)
     return list(connection.execute(_PARTITION_PATHS, values).scalars())
 
 

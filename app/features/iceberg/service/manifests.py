@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -22,11 +21,11 @@ from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import FileBlock, FileCounts, ValidFile
+from app.features.iceberg.service.blocks import BlockCounts
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.table_form import TableForm, TableForms, has_vector
 from app.infra.sharing.byte_cache import ByteCache
 from app.infra.sharing.single_flight import SingleFlight, run_flight
-from app.kernel.iceberg.file_cuts import Cut, cut_files
 from app.kernel.iceberg.manifests import (
     ListedManifest,
     RenderedManifest,
@@ -38,16 +37,12 @@ from app.kernel.iceberg.manifests import (
 
 METADATA_SEGMENT: Final = "metadata"
 """The first segment of the paths of metadata below the location of a table."""
-BLOCK_FILES: Final = 1_000
-"""How many files a block has, at most; one commit may have more."""
 _CACHE_BYTES: Final = 64 * 1024 * 1024
 _FACTS_BYTES: Final = 8 * 1024 * 1024
 _LISTED_BYTES: Final = 1_024
 # Of files that are read from the catalogue at once.
 _BLOCKS_AT_ONCE: Final = 8
 _END: Final = 2**62
-# Commits that are counted together: most have few files.
-_STEP: Final = 64
 _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
@@ -95,7 +90,11 @@ class SnapshotManifests:
     _lists: ByteCache[str, tuple[ListedManifest, ...]] = field(
         default_factory=lambda: ByteCache(_FACTS_BYTES)
     )
+    _counts: BlockCounts = field(init=False)
     _flights: SingleFlight[str, Future[Any]] = field(default_factory=SingleFlight)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_counts", BlockCounts(store=self.blocks))
 
     def find(self, dataset: Dataset, variant: str, name: str) -> bytes:
         """The bytes of a manifest or manifest list. Raises NotFound for one that is not rendered at this time."""
@@ -138,27 +137,12 @@ class SnapshotManifests:
         ]
 
     def _states(self, dataset: Dataset, version: int) -> list[_Rows]:
-        counts = self._counts(dataset, version)
-        states = [state for block, each in counts for state in _states_of(block, each, version)]
+        states = [
+            state
+            for block, each in self._counts.of(dataset, version)
+            for state in _states_of(block, each, version)
+        ]
         return sorted(states, key=lambda state: (state.kind == _DELETES, state.block))
-
-    def _counts(self, dataset: Dataset, version: int) -> list[tuple[FileBlock, list[FileCounts]]]:
-        """The blocks of a version, each with the counts of its commits."""
-        at = dataset.tenant_id, dataset.id, version
-        counts = sorted(self.blocks.counts(*at, first=0, end=_END, step=_STEP, parts=1))
-        dense = [each.first for each in counts if each.files > BLOCK_FILES]
-        if dense:
-            # Of these commits each is counted.
-            single = self.blocks.counts(*at, first=dense[0], end=dense[-1] + _STEP, step=1, parts=1)
-            counts = sorted([each for each in counts if each.first not in dense] + _within(single, dense))
-        cuts = list(cut_files([(each.first, each.files) for each in counts], BLOCK_FILES, _STEP))
-        large = [cut for cut in cuts if cut.parts > 1]
-        of_parts: list[FileCounts] = []
-        if large:
-            parts = max(cut.parts for cut in large)
-            first, end = large[0].first, large[-1].end
-            of_parts = self.blocks.counts(*at, first=first, end=end, step=1, parts=parts)
-        return list(_blocks(cuts, counts, of_parts))
 
     def _render(
         self, form: TableForm, version: int, states: Sequence[_Rows]
@@ -215,11 +199,6 @@ class SnapshotManifests:
         return manifest.content
 
 
-def _within(counts: Sequence[FileCounts], dense: Sequence[int]) -> list[FileCounts]:
-    """The counts of commits in these steps."""
-    return [each for each in counts if each.first - each.first % _STEP in set(dense)]
-
-
 def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> Iterable[_Rows]:
     latest = max(each.latest for each in counts)
     commit = max(each.commit for each in counts)
@@ -227,25 +206,6 @@ def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> 
     if vectors := sum(each.vectors for each in counts):
         latest = max(each.latest_vector for each in counts)
         yield _Rows(_DELETES, block, latest, vectors, latest == version)
-
-
-def _blocks(
-    cuts: Sequence[Cut], counts: Sequence[FileCounts], of_parts: Sequence[FileCounts]
-) -> Iterable[tuple[FileBlock, list[FileCounts]]]:
-    """`counts`: by commit, ascending. `of_parts`: by commit and part, of the commits that are cut into parts."""
-    remaining = iter(counts)
-    pending = next(remaining, None)
-    for cut in cuts:
-        mine = []
-        while pending is not None and pending.first < cut.end:
-            mine.append(pending)
-            pending = next(remaining, None)
-        if cut.parts == 1:
-            yield FileBlock(cut.first, cut.end), mine
-            continue
-        parts = sorted((each.part & (cut.parts - 1), each) for each in of_parts if each.first == cut.first)
-        for part, group in groupby(parts, key=lambda pair: pair[0]):
-            yield FileBlock(cut.first, cut.end, part, cut.parts), [each for _, each in group]
 
 
 def _rows_of(match: re.Match[str]) -> _Rows:

@@ -100,8 +100,9 @@ class _Rows:
 
     def __init__(self, statistics: Mapping[str, ColumnStatistics], schema: Schema, row_count: int) -> None:
         self.statistics = statistics
-        self.ids = {field.name: str(field.id) for field in schema.fields}
+        self.schema = schema
         self.row_count = row_count
+        self._ids: dict[str, str | None] = {}
 
     def outcomes(self, condition: Condition) -> _Outcomes:
         match condition:
@@ -130,7 +131,7 @@ class _Rows:
 
     def _bounds(self, column: Column) -> _Bounds:
         # There are no statistics of a struct's members.
-        field_id = self.ids.get(column.path[0]) if len(column.path) == 1 else None
+        field_id = self._field_id(column.path[0]) if len(column.path) == 1 else None
         statistics = self.statistics.get(field_id, _NO_STATISTICS) if field_id else _NO_STATISTICS
         data_type = parse_type(column.type)
         return _Bounds(
@@ -139,6 +140,14 @@ class _Rows:
             some_null=statistics.null_count is None or statistics.null_count > 0,
             some_value=statistics.null_count is None or statistics.null_count < self.row_count,
         )
+
+    def _field_id(self, name: str) -> str | None:
+        """The id of a column. Few columns of a schema are looked up, and most of them once."""
+        if name not in self._ids:
+            self._ids[name] = next(
+                (str(field.id) for field in self.schema.fields if field.name == name), None
+            )
+        return self._ids[name]
 
 
 def _any(operands: Iterable[_Outcomes]) -> _Outcomes:

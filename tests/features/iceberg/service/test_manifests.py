@@ -16,7 +16,7 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import Published
-from app.features.iceberg.service import manifests
+from app.features.iceberg.service import blocks
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests, list_name
 from app.features.iceberg.service.table_form import TableForms
@@ -40,8 +40,8 @@ _ADDED, _EXISTING = 1, 0
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifests, "BLOCK_FILES", 4)
-    monkeypatch.setattr(manifests, "_STEP", 4)
+    monkeypatch.setattr(blocks, "BLOCK_FILES", 4)
+    monkeypatch.setattr(blocks, "_STEP", 4)
 
 
 @pytest.fixture

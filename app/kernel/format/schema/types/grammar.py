@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from app.kernel.format.schema.types.decimals import Decimal
@@ -14,12 +15,22 @@ from app.kernel.format.schema.types.timestamps import TICKS, Timestamp
 
 DEPTH_MAX: Final = 16
 MEMBERS_MAX: Final = 2_000
+# Of the texts whose types are cached: nearly all are shorter, and long ones would fill the memory.
+_CACHED_CHARACTERS_MAX: Final = 64
 _NAMES: Final = {name: each for each in PLAIN_TYPES for name in (str(each), *each.synonyms)}
 
 
 def parse_type(text: str) -> DataType:
     """The data type that `text` names. Raises TypeSyntaxError, whose message says what is expected."""
+    return _short_type(text) if len(text) <= _CACHED_CHARACTERS_MAX else _parsed(text)
+
+
+def _parsed(text: str) -> DataType:
     return _TypeParser(text, _tokens(text)).parse()
+
+
+# Planning needs the types of columns for each partition and file.
+_short_type = lru_cache(maxsize=4_096)(_parsed)
 
 
 def parse_columns(text: str) -> tuple[tuple[str, DataType], ...]:
