@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
@@ -20,6 +20,8 @@ from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import Database
 from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.format.errors import HeadwaterError
+
+_Value = TypeVar("_Value")
 
 CountOf = Callable[[str], int]
 """How much a tenant, by its id, has of what a quota limits."""
@@ -44,6 +46,17 @@ class ApiProcess:
     """Called with the id of a tenant whose credentials have changed."""
     quota_use: Mapping[str, CountOf]
     """By the name of the quota."""
+    _made: dict[Callable[[ApiProcess], Any], Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, make: Callable[[ApiProcess], _Value]) -> _Value:
+        """What the function makes, made once for the process: features that name the same function share it.
+
+        Called while the process is composed, which one thread does.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        value: _Value = self._made[make]
+        return value
 
 
 def _nothing(_: object) -> Mapping[str, Any]:

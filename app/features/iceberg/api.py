@@ -13,21 +13,21 @@ from app.features.iceberg.handlers.tokens import give_token
 from app.features.iceberg.problems import PROBLEMS
 from app.features.iceberg.providers import PROVIDERS
 from app.features.iceberg.service.loaded_tables import LoadedTables
-from app.features.objects.compose import table_keys
+from app.features.objects.compose import process_keys
 from app.features.objects.ports import ObjectTree
 
 
 def _dependencies(process: ApiProcess) -> Mapping[str, object]:
-    platform = process.platform
+    loaded = LoadedTables(tables=process.once(rendered_tables).documents, keys=process.once(process_keys))
     return {
-        "configured_url": platform.settings.public_url,
-        "loaded_tables": LoadedTables(tables=rendered_tables(platform), keys=table_keys(platform)),
-        "plan_scans": plan_scans(platform),
+        "configured_url": process.platform.settings.public_url,
+        "loaded_tables": loaded,
+        "plan_scans": plan_scans(process),
     }
 
 
 def _trees(process: ApiProcess) -> Mapping[str, ObjectTree]:
-    return {tree.segment: tree for tree in object_trees(process.platform)}
+    return {tree.segment: tree for tree in object_trees(process)}
 
 
 API: Final = FeatureApi(

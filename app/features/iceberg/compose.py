@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from app.core.platform import Platform
+from app.core.feature.api import ApiProcess
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.iceberg.repository.table_versions import TableVersionStore
@@ -25,46 +26,49 @@ from app.infra.sharing.byte_cache import ByteCache
 _CACHE_BYTES: Final = 32 * MEBIBYTE
 
 
-def table_forms(platform: Platform) -> TableForms:
-    """The forms of tables."""
-    stores = platform.stores
-    publication = FilePublication(catalog=stores.catalog, renderings=renderings(platform))
-    return TableForms(publication=publication)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tables:
+    """What renders tables, of which a process has one."""
+
+    forms: TableForms
+    documents: RenderedTables
+    deletes: DeleteFiles
 
 
-def rendered_tables(platform: Platform) -> RenderedTables:
-    """What renders metadata documents, with a cache of its own."""
-    return RenderedTables(
+def rendered_tables(process: ApiProcess) -> Tables:
+    """What renders the tables of the process, for `ApiProcess.once`."""
+    platform = process.platform
+    forms = TableForms(publication=FilePublication(renderings=process.once(renderings)))
+    documents = RenderedTables(
         versions=TableVersionStore(platform.database),
-        forms=table_forms(platform),
+        forms=forms,
         documents=ByteCache(_CACHE_BYTES),
         snapshots=ByteCache(_CACHE_BYTES),
     )
+    deletes = DeleteFiles(vectors=VectorReader(platform.storage))
+    return Tables(forms=forms, documents=documents, deletes=deletes)
 
 
-def delete_files(platform: Platform) -> DeleteFiles:
-    """What renders deleted rows, with a cache of its own."""
-    return DeleteFiles(vectors=VectorReader(platform.storage))
-
-
-def plan_scans(platform: Platform) -> PlanScans:
+def plan_scans(process: ApiProcess) -> PlanScans:
     """What plans scans."""
+    platform, of_process = process.platform, process.once(rendered_tables)
     timeline = platform.stores.timeline
     return PlanScans(
         planner=FilePlanner(timeline=timeline),
         timeline=timeline,
-        forms=table_forms(platform),
-        deletes=delete_files(platform),
+        forms=of_process.forms,
+        deletes=of_process.deletes,
         versions=platform.leases,
     )
 
 
-def object_trees(platform: Platform) -> list[ObjectTree]:
+def object_trees(process: ApiProcess) -> list[ObjectTree]:
     """What is rendered below the location of a table."""
-    blocks, forms = FileBlockStore(platform.database), table_forms(platform)
-    deletes = delete_files(platform)
+    of_process = process.once(rendered_tables)
+    forms, deletes = of_process.forms, of_process.deletes
+    blocks = FileBlockStore(process.platform.database)
     manifests = SnapshotManifests(blocks=blocks, forms=forms, deletes=deletes)
     return [
-        MetadataTree(tables=rendered_tables(platform), manifests=ManifestTree(manifests=manifests)),
+        MetadataTree(tables=of_process.documents, manifests=ManifestTree(manifests=manifests)),
         DeletesTree(blocks=blocks, forms=forms, deletes=deletes),
     ]

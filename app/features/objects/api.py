@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from app.core.feature.api import ApiProcess, FeatureApi
-from app.features.objects.compose import known_secrets, table_files
+from app.features.objects.compose import process_keys, table_files
 from app.features.objects.handlers.credentials import TableKeyScheme
 from app.features.objects.handlers.errors import s3_error
 from app.features.objects.handlers.objects import TABLE_KEYS, read_object, write_object
@@ -38,13 +38,13 @@ def _dependencies(_: ApiProcess) -> dict[str, object]:
 def _schemes(process: ApiProcess) -> Mapping[str, Scheme]:
     host = urlsplit(process.platform.settings.public_url).netloc
     scheme = TableKeyScheme(
-        secrets=known_secrets(process.platform), threads=process.threads, hosts=(host,) if host else ()
+        secrets=process.once(process_keys).secrets, threads=process.threads, hosts=(host,) if host else ()
     )
     return {TABLE_KEYS: scheme}
 
 
 def _trees(process: ApiProcess) -> Mapping[str, ObjectTree]:
-    files = table_files(process.platform)
+    files = table_files(process)
     return {files.segment: files}
 
 

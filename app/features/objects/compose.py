@@ -1,7 +1,8 @@
-"""Composes the use cases of the files of tables."""
+"""Composes the use cases of the files of tables. What caches is made by `ApiProcess.once`."""
 
 from __future__ import annotations
 
+from app.core.feature.api import ApiProcess
 from app.core.platform import Platform
 from app.features.objects.repository.secrets import TableKeySecretStore
 from app.features.objects.repository.table_files import TableFileStore
@@ -12,27 +13,29 @@ from app.features.objects.service.table_files import FOOTERS_BYTES, TableFiles
 from app.infra.sharing.byte_cache import ByteCache
 
 
-def known_secrets(platform: Platform) -> KnownSecrets:
-    """The secrets of the deployment, as the process knows them."""
-    return KnownSecrets(TableKeySecretStore(platform.stores.database).read)
-
-
 def table_keys(platform: Platform) -> TableKeys:
     """Makes keys for tables."""
-    return TableKeys(secrets=known_secrets(platform), seconds=platform.settings.table_key_seconds)
+    secrets = KnownSecrets(TableKeySecretStore(platform.database).read)
+    return TableKeys(secrets=secrets, seconds=platform.settings.table_key_seconds)
 
 
-def renderings(platform: Platform) -> Renderings:
-    """How data files are served. A process may have several, which only cache on their own."""
-    stores = platform.stores
-    return Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas)
+def process_keys(process: ApiProcess) -> TableKeys:
+    """Those of the process, which read the secrets once."""
+    return table_keys(process.platform)
 
 
-def table_files(platform: Platform) -> TableFiles:
+def renderings(process: ApiProcess) -> Renderings:
+    """How data files are served."""
+    stores = process.platform.stores
+    return Renderings(stores.catalog, TableFileStore(stores.database))
+
+
+def table_files(process: ApiProcess) -> TableFiles:
     """The data files of tables."""
+    platform = process.platform
     return TableFiles(
-        files=TableFileStore(platform.stores.database),
-        renderings=renderings(platform),
+        files=TableFileStore(platform.database),
+        renderings=process.once(renderings),
         storage=platform.storage,
         footers=ByteCache(FOOTERS_BYTES),
     )

@@ -1,6 +1,7 @@
 """A table in Iceberg's format: schemas, partition specs, manifests and metadata as values and bytes, without I/O.
 
     schemas           a schema as Iceberg's, and which types Iceberg reads of older files
+    omitted_columns   the columns that a table is published without
     partition_specs   the partition spec, and the values that the path of a partition has under it
     bounds            column statistics as Iceberg's counts and bounds
     avro              the bytes of Avro values and of Avro files

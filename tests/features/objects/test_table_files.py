@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from app.features.objects.compose import table_files
+from app.features.objects.ports import ObjectTree
 from app.features.objects.values import BUCKET
 from tests.features.objects.conftest import World
 from tests.support.http import upsert
@@ -52,6 +54,13 @@ def test_files_have_the_rows_of_the_table(world: World) -> None:
     ]
 
 
+def data_tree(world: World) -> ObjectTree:
+    """The data files of the process."""
+    trees: Any = world.service.api.dependencies["object_trees"]
+    tree: ObjectTree = trees["data"]
+    return tree
+
+
 def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) -> None:
     assert world.client.post("/datasets", json=PARTED).status_code == 201
     rows = [{"id": number, "place": "DE", "secret": f"hidden-value-{number}"} for number in range(100)]
@@ -59,7 +68,7 @@ def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) 
     world.client.post("/datasets/parted/writes", json=body)
     world.service.work()
     table = world.table(dataset="parted")
-    trees = table_files(world.service.platform)
+    trees = data_tree(world)
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
     (before,) = trees.listing(dataset, "v3", "", "", 10)
     assert b"hidden-value" in table.get(f"data/{before.path}").content
@@ -94,7 +103,7 @@ def test_files_of_other_folders_and_datasets_are_not_found(world: World) -> None
     world.client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
     world.service.work()
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
-    (entry,) = table_files(world.service.platform).listing(dataset, "v3", "", "", 10)
+    (entry,) = data_tree(world).listing(dataset, "v3", "", "", 10)
     table = world.table()
     assert table.get(f"data/{entry.path}").status_code == 200
     rendering, _, name = entry.path.partition("/")

@@ -7,16 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import func, or_, select
 
-from app.core.catalog.repository.schemas import schemas_of
-from app.core.catalog.tables import schema_versions
-from app.core.timeline.repository.kept_versions import NAME_LIVES
-from app.core.timeline.tables import commits, files, named_versions
+from app.core.timeline.tables import commits, files
 from app.features.iceberg.values import KeptVersion
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.instant import Action
-from app.kernel.format.schema.schema import Schema
 
 _COLUMNS: Final = tuple(commits.c[name] for name in KeptVersion.__struct_fields__)
 _PENDING: Final = (FileKind.LOG.value, FileKind.POSTPONED.value)
@@ -27,16 +23,6 @@ class TableVersionStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def names(self, tenant_id: str, dataset_id: str) -> dict[str, int]:
-        """The versions of savepoints and tags, by their names."""
-        query = (
-            select(named_versions.c.name, named_versions.c.version)
-            .where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
-            .order_by(named_versions.c.name)
-        )
-        with self._database.tenant(tenant_id) as connection:
-            return {row.name: row.version for row in connection.execute(query)}
 
     def versions(
         self, tenant_id: str, dataset_id: str, span: range, others: Collection[int]
@@ -50,12 +36,6 @@ class TableVersionStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return [_version(row) for row in connection.execute(query)]
-
-    def schemas(self, tenant_id: str, dataset_id: str) -> Sequence[Schema]:
-        """All schemas that the dataset had, in their order."""
-        with self._database.tenant(tenant_id) as connection:
-            versions = schemas_of(connection, schema_versions.c.dataset_id == dataset_id, limit=None)
-        return [each.schema for each in reversed(versions)]
 
     def has_files_of(self, tenant_id: str, dataset_id: str, schema_ids: Collection[int]) -> bool:
         """Whether the head has a file of rows that was written under one of these schemas."""

@@ -32,6 +32,7 @@ from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.iceberg.expressions import InvalidExpression, expression_filter
 from app.kernel.iceberg.manifests import DELETION_VECTOR_OFFSET
+from app.kernel.iceberg.omitted_columns import without_columns
 from app.kernel.iceberg.partition_specs import (
     PARTITIONED_ID,
     UNPARTITIONED_ID,
@@ -106,7 +107,8 @@ class PlanScans:
     def _tasks(self, dataset: Dataset, variant: str, task: _Task) -> ScanTasks:
         self.versions.check(dataset.tenant_id, dataset.id, task.version)
         definition = self._definition(dataset, task)
-        where = _filter(task, definition)
+        form = self.forms.of(dataset, variant)
+        where = _filter(task, form, definition)
         files: list[DataFile] = []
         rest: tuple[str, ...] = ()
         for batch in self.planner.base_files(dataset, definition, task.version, where, task.first):
@@ -116,7 +118,7 @@ class PlanScans:
                 following = msgspec.structs.replace(task, first=f"{files[-1].file_group}\1")
                 rest = (_encoded(following),)
                 break
-        return _scan_tasks(self.forms.of(dataset, variant), self.deletes, files, task, rest)
+        return _scan_tasks(form, self.deletes, files, task, rest)
 
     def _definition(self, dataset: Dataset, task: _Task) -> DatasetDefinition:
         """The dataset under the schema whose names the filter has."""
@@ -129,11 +131,13 @@ class PlanScans:
 _NO_TASKS: Final = ScanTasks(file_scan_tasks=(), delete_files=(), plan_tasks=())
 
 
-def _filter(task: _Task, definition: DatasetDefinition) -> Filter | None:
+def _filter(task: _Task, form: TableForm, definition: DatasetDefinition) -> Filter | None:
+    """The filter, which may name the columns that the table is published with."""
     if task.filter is None:
         return None
+    schema = without_columns(definition, form.omit).schema if form.omit else definition.schema
     try:
-        return expression_filter(task.filter, definition.schema, case_sensitive=task.case_sensitive)
+        return expression_filter(task.filter, schema, case_sensitive=task.case_sensitive)
     except InvalidExpression as error:
         raise _invalid("filter", str(error)) from None
 
@@ -141,7 +145,7 @@ def _filter(task: _Task, definition: DatasetDefinition) -> Filter | None:
 def _scan_tasks(
     form: TableForm, deletes: DeleteFiles, files: Sequence[DataFile], task: _Task, rest: tuple[str, ...]
 ) -> ScanTasks:
-    partitions = _Partitions(form.dataset.definition)
+    partitions = _Partitions(form.definition)
     delete_files: list[ContentFile] = []
     tasks = []
     for file in files:

@@ -32,6 +32,10 @@ from app.kernel.iceberg.table_metadata import (
 SNAPSHOTS_MAX: Final = 1_000
 """The latest versions that a table has as snapshots unless a client requests all of them."""
 _DIGEST_CHARACTERS: Final = 16
+_OMITTED: Final = (
+    "files of an earlier release have the values as unsigned integers of 32 bits, which engines refuse. The columns "
+    "come back after `POST /datasets/{dataset}/clusterings`, once the versions before it have expired"
+)
 # About what a snapshot takes in memory.
 _SNAPSHOT_BYTES: Final = 1_500
 
@@ -63,11 +67,7 @@ class RenderedTables:
         Raises TableNotCarried for a table that no client could read.
         """
         form = self.forms.of(dataset, variant)
-        names = {
-            name: version
-            for name, version in self.versions.names(dataset.tenant_id, dataset.id).items()
-            if 0 < version <= dataset.version
-        }
+        names = {name: version for name, version in form.names.items() if 0 < version <= dataset.version}
         key = (
             dataset.tenant_id,
             dataset.id,
@@ -93,8 +93,8 @@ class RenderedTables:
         self, form: TableForm, selection: SnapshotSelection, names: Mapping[str, int]
     ) -> TableVersions:
         dataset = form.dataset
-        schemas = self.versions.schemas(dataset.tenant_id, dataset.id)
-        self._check_carried(dataset, schemas)
+        schemas = [form.files.schemas[number] for number in sorted(form.files.schemas)]
+        self._check_carried(form, schemas)
         snapshots = self._snapshots(form, _span(dataset, selection), names.values())
         schema_ids = {each.schema_id for each in snapshots}
         return TableVersions(
@@ -102,11 +102,11 @@ class RenderedTables:
             table_id=dataset.id,
             location=form.location,
             created_at=dataset.created_at,
-            definition=dataset.definition,
+            definition=form.definition,
             schemas=[schema for schema in schemas if schema.id in schema_ids],
             snapshots=snapshots,
             refs=names,
-            properties=self._properties(dataset),
+            properties=self._properties(form),
             omit=form.omit,
         )
 
@@ -130,9 +130,9 @@ class RenderedTables:
             self.snapshots.put(key, every, _SNAPSHOT_BYTES * len(every))
         return list(every.values())
 
-    def _check_carried(self, dataset: Dataset, schemas: Sequence[Schema]) -> None:
+    def _check_carried(self, form: TableForm, schemas: Sequence[Schema]) -> None:
         """Raises TableNotCarried for a column that clients cannot read of files which are there still."""
-        current = dataset.definition.schema
+        dataset, current = form.dataset, form.definition.schema
         columns = {schema.id: list(unreadable_columns(schema, current)) for schema in schemas}
         earlier = {number: names for number, names in columns.items() if names}
         if earlier and self.versions.has_files_of(dataset.tenant_id, dataset.id, list(earlier)):
@@ -144,8 +144,9 @@ class RenderedTables:
                 dataset=dataset.definition.name,
             )
 
-    def _properties(self, dataset: Dataset) -> dict[str, str]:
-        properties = {"headwater.dataset": dataset.definition.name}
+    def _properties(self, form: TableForm) -> dict[str, str]:
+        dataset = form.dataset
+        properties = {"headwater.dataset": dataset.definition.name, **_omission(form)}
         if _keeps_pending(dataset.definition):
             version = self.versions.pending_since(dataset.tenant_id, dataset.id)
             if version is not None:
@@ -154,6 +155,14 @@ class RenderedTables:
                     "headwater.compacted-version": str(version),
                 }
         return properties
+
+
+def _omission(form: TableForm) -> dict[str, str]:
+    """The columns that are left out, and what brings them back."""
+    names = [field.name for field in form.dataset.definition.schema.fields if field.id in form.omit]
+    if not names:
+        return {}
+    return {"headwater.omitted": ", ".join(names), "headwater.omitted-reason": _OMITTED}
 
 
 def _by_digest(dataset: Dataset, variant: str, digest: str) -> tuple[object, ...]:

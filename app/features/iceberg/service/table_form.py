@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -13,8 +14,10 @@ from app.core.catalog.values import Dataset
 from app.core.timeline.values import ValidFile
 from app.features.objects.service.published_files import FilePublication, ServedFiles, below_data
 from app.features.objects.values import table_location
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.iceberg.manifests import DataEntry, ManifestForm
+from app.kernel.iceberg.omitted_columns import without_columns
 
 DELETES_SEGMENT: Final = "deletes"
 """The first segment of the paths of deleted rows below the location of a table."""
@@ -32,14 +35,25 @@ class TableForm:
     dataset: Dataset
     variant: str
     files: ServedFiles
-    omit: frozenset[int] = frozenset()
-    """The ids of fields that the table is published without."""
+    names: Mapping[str, int]
+    """The versions of savepoints and tags."""
+
+    @property
+    def omit(self) -> frozenset[int]:
+        """The ids of fields that the table is published without."""
+        return self.files.unreadable
+
+    @cached_property
+    def definition(self) -> DatasetDefinition:
+        """The dataset as it is published."""
+        whole = self.dataset.definition
+        return without_columns(whole, self.omit) if self.omit else whole
 
     @cached_property
     def manifests(self) -> ManifestForm:
         """What its manifests have in common."""
         return ManifestForm(
-            definition=self.dataset.definition,
+            definition=self.definition,
             schemas=self.files.schemas,
             format_version=FORMAT_VERSIONS[self.variant],
             omit=self.omit,
@@ -112,4 +126,5 @@ class TableForms:
 
     def of(self, dataset: Dataset, variant: str) -> TableForm:
         """Raises NotFound (dataset gone)."""
-        return TableForm(dataset=dataset, variant=variant, files=self.publication.of(dataset))
+        publication = self.publication.of(dataset)
+        return TableForm(dataset=dataset, variant=variant, files=publication.files, names=publication.names)

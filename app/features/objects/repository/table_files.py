@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    func,
+    null,
+    or_,
+    select,
+    type_coerce,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.core.catalog.tables import heads, schema_versions
-from app.core.timeline.repository.kept_versions import pinned_versions
-from app.core.timeline.tables import commits, files
+from app.core.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES, pinned_versions
+from app.core.timeline.tables import commits, files, named_versions, read_leases
 from app.infra.db.session import Database
 from app.kernel.format.file_group import FileKind
 
@@ -33,6 +44,15 @@ class FileForm(NamedTuple):
 
     schema_id: int
     layout: int | None
+
+
+class PinnedVersions(NamedTuple):
+    """What keeps versions before the history: savepoints and tags by their names, and all versions that they or read
+    leases keep.
+    """
+
+    names: Mapping[str, int]
+    versions: frozenset[int]
 
 
 _COLUMNS: Final = tuple(files.c[name] for name in StoredDataFile._fields)
@@ -90,6 +110,29 @@ class TableFileStore:
         """The ids of the schemas that kept versions have, and of those after them."""
         with self._database.tenant(tenant_id) as connection:
             return _kept_schemas(connection, dataset_id)
+
+    def pins(self, tenant_id: str, dataset_id: str) -> PinnedVersions:
+        """The versions that names and read leases keep. Raises Unavailable."""
+        names = select(named_versions.c.name, named_versions.c.version).where(
+            named_versions.c.dataset_id == dataset_id, NAME_LIVES
+        )
+        leases = select(type_coerce(null(), String), read_leases.c.version).where(
+            read_leases.c.dataset_id == dataset_id, ~KEEPS_FEED, LEASE_LIVES
+        )
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(union_all(names, leases)).all()
+        by_name = sorted((row.name, row.version) for row in rows if row.name is not None)
+        return PinnedVersions(names=dict(by_name), versions=frozenset(row.version for row in rows))
+
+    def schemas_without_layout(self, tenant_id: str, dataset_id: str) -> frozenset[int]:
+        """The ids of the schemas of base files of earlier releases which have rows and are of kept versions."""
+        query = (
+            select(files.c.schema_id)
+            .distinct()
+            .where(*_served(dataset_id), files.c.layout.is_(None), files.c.row_count > 0)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return frozenset(connection.execute(query).scalars())
 
 
 def _kept_schemas(connection: Connection, dataset_id: str) -> frozenset[int]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.features.objects.service.renderings import Renderings
 from app.kernel.format.file_group import DataFile
@@ -26,11 +25,12 @@ _DATA_FOLDER: Final = "/data/"
 @dataclass(frozen=True, kw_only=True)
 class ServedFiles:
     """The files of a dataset as they are served. `schemas`: all that it has had, by id. `visible`: the ids of columns
-    that are served.
+    that are served. `unreadable`: those of them that engines refuse in some file.
     """
 
     schemas: Mapping[int, Schema]
     visible: frozenset[int]
+    unreadable: frozenset[int] = frozenset()
     _exchanges: dict[tuple[int, int | None], Exchange] = field(default_factory=dict)
 
     def exchange(self, file: DataFile) -> Exchange:
@@ -55,20 +55,30 @@ def below_data(path: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TablePublication:
+    """What is served of a dataset at this time. `names`: the versions of savepoints and tags."""
+
+    files: ServedFiles
+    names: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FilePublication:
     """What is served of the files of datasets at this time."""
 
-    catalog: DatasetLookup
     renderings: Renderings
 
-    def of(self, dataset: Dataset) -> ServedFiles:
-        """Raises NotFound (dataset gone), Unavailable."""
-        latest = dataset.definition.schema
-        is_first = latest.id == 1
-        schemas = [latest] if is_first else self.catalog.later_schemas(dataset.tenant_id, dataset.id, 0)
-        return _served_files(tuple(schemas), self.renderings.visible(dataset))
+    def of(self, dataset: Dataset) -> TablePublication:
+        """One small query if nothing has changed. Raises NotFound (dataset gone), Unavailable."""
+        columns = self.renderings.columns(dataset)
+        schemas = self.renderings.schemas(dataset)
+        files = _served_files(schemas, columns.visible, columns.unreadable)
+        return TablePublication(files=files, names=columns.pins.names)
 
 
 @lru_cache(maxsize=256)
-def _served_files(schemas: tuple[Schema, ...], visible: frozenset[int]) -> ServedFiles:
-    return ServedFiles(schemas={schema.id: schema for schema in schemas}, visible=visible)
+def _served_files(
+    schemas: tuple[Schema, ...], visible: frozenset[int], unreadable: frozenset[int]
+) -> ServedFiles:
+    by_id = {schema.id: schema for schema in schemas}
+    return ServedFiles(schemas=by_id, visible=visible, unreadable=unreadable)

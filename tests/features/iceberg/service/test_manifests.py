@@ -49,10 +49,7 @@ def rendering(stores: Stores, tmp_path: Path) -> Callable[[], SnapshotManifests]
     """What renders manifests, with nothing cached."""
 
     def new() -> SnapshotManifests:
-        publication = FilePublication(
-            catalog=stores.catalog,
-            renderings=Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas),
-        )
+        publication = FilePublication(renderings=Renderings(stores.catalog, TableFileStore(stores.database)))
         return SnapshotManifests(
             blocks=FileBlockStore(stores.database),
             forms=TableForms(publication=publication),

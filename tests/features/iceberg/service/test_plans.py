@@ -48,10 +48,7 @@ VARIANTS = pytest.mark.parametrize("variant", ["v3", "v2"])
 @pytest.fixture
 def planning(stores: Stores, tmp_path: Path) -> PlanScans:
     leases = ReadLeaseStore(stores.database)
-    publication = FilePublication(
-        catalog=stores.catalog,
-        renderings=Renderings(stores.catalog, TableFileStore(stores.database).kept_schemas),
-    )
+    publication = FilePublication(renderings=Renderings(stores.catalog, TableFileStore(stores.database)))
     return PlanScans(
         planner=FilePlanner(timeline=stores.timeline),
         timeline=stores.timeline,
