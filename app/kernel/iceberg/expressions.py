@@ -32,8 +32,8 @@ from app.kernel.sql.conditions.tree import (
 
 DEPTH_MAX: Final = 64
 """How deep expressions may be nested."""
-PREDICATES_MAX: Final = 1_000
-"""How many predicates and literals an expression may have."""
+PARTS_MAX: Final = 1_000
+"""How many parts an expression may have: predicates, literals of lists, constants, and what combines them."""
 _OPERATORS: Final = {
     "eq": Operator.EQUAL,
     "lt": Operator.LESS,
@@ -71,12 +71,13 @@ class _Expressions:
             column = Column(path=(field.name,), type=field.type) if is_flat else None
             self._columns[self._fold(field.name)] = column
             self._by_id[field.id] = column
-        self._left = PREDICATES_MAX
+        self._left = PARTS_MAX
 
     def condition(self, node: Any, *, negation: bool, depth: int = 0) -> Condition:
         """The condition of an expression, or of its negation."""
         if depth > DEPTH_MAX:
             raise InvalidExpression(f"the filter is nested more than {DEPTH_MAX} deep")
+        self._count(1)
         if isinstance(node, bool):
             return Constant(value=node is not negation)
         if not isinstance(node, Mapping) or not isinstance(node.get("type"), str):
@@ -97,7 +98,6 @@ class _Expressions:
         raise InvalidExpression(f"a filter has no type {node['type'][:100]!r}")
 
     def _predicate(self, kind: str, node: Mapping[str, Any], *, negation: bool) -> Condition:
-        self._count(1)
         column = self._column(_first(node, "term", "child", "left"))
         if column is None:
             return _ANYTHING
@@ -153,7 +153,7 @@ class _Expressions:
     def _count(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise InvalidExpression(f"the filter has more than {PREDICATES_MAX:,} predicates and values")
+            raise InvalidExpression(f"the filter has more than {PARTS_MAX:,} parts")
 
 
 def _first(node: Mapping[str, Any], *names: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.kernel.iceberg.expressions import DEPTH_MAX, PREDICATES_MAX, InvalidExpression, expression_filter
+from app.kernel.iceberg.expressions import DEPTH_MAX, PARTS_MAX, InvalidExpression, expression_filter
 from app.kernel.sql.conditions.evaluate import matches
 from tests.kernel.iceberg.tables import dataset
 
@@ -97,6 +97,14 @@ def test_condition_holds_for_each_selected_row() -> None:
     assert exact > 100
 
 
+def tree_of_constants(depth: int) -> dict[str, Any]:
+    """An expression with `2**depth` constants."""
+    if depth == 0:
+        return {"type": "true"}
+    side = tree_of_constants(depth - 1)
+    return {"type": "and", "left": side, "right": side}
+
+
 @pytest.mark.parametrize(
     "node",
     [
@@ -155,7 +163,8 @@ def test_names_are_compared_as_requested() -> None:
     [
         None, 1, "text", [], {}, {"type": 1}, {"type": "xor"}, {"type": "and", "left": True},
         {"type": "eq", "term": 1, "value": 1}, {"type": "in", "term": "n", "values": 1},
-        {"type": "in", "term": "n", "values": [1] * (PREDICATES_MAX + 1)},
+        {"type": "in", "term": "n", "values": [1] * (PARTS_MAX + 1)},
+        tree_of_constants(10),
     ],
 )  # fmt: skip
 def test_invalid_expressions_are_refused(node: Any) -> None:
