@@ -147,7 +147,7 @@ def test_malformed_csv_is_named_by_position(body, reason, facts):
 def test_byte_that_is_not_utf8_is_that_of_the_input():
     body = b'id,name\n1,"a"\n2,"b\n' + b"caf\xe9" + b'"\n'
     with pytest.raises(
-        SchemaMismatch, match=r"/rows/1/name: .*got invalid UTF-8: .* \(at byte 22 of the input\)"
+        SchemaMismatch, match=r"/rows/1/name: .*got invalid UTF-8: .*; send UTF-8 \(at byte 22 of the input\)"
     ):
         decode_csv(body, SCHEMA)
     assert body[22] == 0xE9
@@ -177,6 +177,22 @@ def test_rows_of_another_width_are_named_by_row():
         {"pointer": "/rows/1", "detail": "line 5: expected 2 cells, as in the header line, got 1"},
         {"pointer": "/rows/3", "detail": "line 7: expected 2 cells, as in the header line, got 3"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"),
+    [
+        ("# of\u0085today", '; the header line is "# of\\x85today"'),
+        ("#" * 100, f'; the header line is "{"#" * 60}…"'),
+        ("name", ""),
+    ],
+)
+def test_width_of_rows_below_a_comment_names_the_header_line(header, advice):
+    schema = schema_of({header: "string"})
+    with pytest.raises(SchemaMismatch) as caught:
+        decode_csv(f"{header}\n1,2\n".encode(), schema)
+    [error] = caught.value.facts["errors"]
+    assert error["detail"] == f"line 2: expected 1 cells, as in the header line, got 2{advice}"
 
 
 def test_errors_of_several_columns_are_ordered_by_row():

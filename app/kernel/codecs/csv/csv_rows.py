@@ -82,6 +82,13 @@ class Header:
         found = next((words for mark, words in _OTHER_SEPARATORS.items() if mark in self.line), None)
         return None if found is None else f"the header line has {found}, but the separator of CSV is a comma"
 
+    @property
+    def width_advice(self) -> str | None:
+        """What may explain records of another width than the header line; None if nothing does."""
+        if not self.line.startswith(b"#"):
+            return self.other_separator
+        return f"the header line is {shown(self.line.decode())}"
+
 
 def decode_csv(
     data: bytes,
@@ -139,7 +146,7 @@ def parse_header(data: bytes) -> Header:
         names = next(csv.reader(io.StringIO(line.decode("utf-8"), newline=""), strict=True), [])
     except UnicodeDecodeError as fault:
         raise MalformedBody(
-            f"the header line is invalid UTF-8: {fault.reason}", line=1, byte=fault.start
+            f"the header line is invalid UTF-8: {fault.reason}; send UTF-8", line=1, byte=fault.start
         ) from None
     except csv.Error as fault:
         raise MalformedBody(f"the header line cannot be read: {fault}", line=1, byte=0) from None
@@ -378,8 +385,8 @@ def _read_cells(
     def leave_out(row: pacsv.InvalidRow) -> str:
         faults = Faults()
         counts = f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
-        separator = header.other_separator
-        faults.add("", counts if separator is None else f"{counts}; {separator}")
+        advice = header.width_advice
+        faults.add("", counts if advice is None else f"{counts}; {advice}")
         bad[row.number - 1] = faults
         return "error" if len(bad) >= faults_max else "skip"
 
@@ -494,7 +501,7 @@ class _CsvColumn:
         except UnicodeDecodeError as fault:
             return faults.add(
                 pointer,
-                f"expected {self.data_type}, {NOT_UTF8}: {fault.reason}",
+                f"expected {self.data_type}, {NOT_UTF8}: {fault.reason}; send UTF-8",
             )
         value = read_cell(text, self.data_type, pointer, faults)
         for path in self.compiled_schema.key_members_of(self.field.name):

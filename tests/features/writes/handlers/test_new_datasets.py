@@ -268,7 +268,7 @@ CSV, LINES = "text/csv", "application/x-ndjson"
             "id,name\n1,Łódź\n".encode("iso-8859-2"),
             CSV,
             "schema-mismatch",
-            "invalid UTF-8: invalid start byte (at byte 10 of the input)",
+            "invalid UTF-8: invalid start byte; send UTF-8 (at byte 10 of the input)",
         ),
         (
             b"id,name\n1,2,3\n4,5,6\n",
@@ -276,7 +276,12 @@ CSV, LINES = "text/csv", "application/x-ndjson"
             "schema-mismatch",
             "line 2: expected 2 cells, as in the header line, got 3",
         ),
-        (b"# made by hand\nid,name\n1,a\n", CSV, "schema-mismatch", "line 2: expected 1 cells"),
+        (
+            b"# made by hand\nid,name\n1,a\n",
+            CSV,
+            "schema-mismatch",
+            'line 2: expected 1 cells, as in the header line, got 2; the header line is "# made by hand"',
+        ),
         (
             '{"name": "Zoé"}\n'.encode("latin-1"),
             LINES,
