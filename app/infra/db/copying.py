@@ -165,9 +165,14 @@ class Load:
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
 
-    def begin(self, tables: Collection[str]) -> None:
-        """Locks the tables, and lets the owner write them. Raises CopyFailed if one has rows, or is missing."""
+    def begin(self, tables: Collection[str], seeds: Collection[str]) -> None:
+        """Locks the tables, and lets the owner write them. Raises CopyFailed if one has rows, or is missing.
+
+        `seeds`: tables that migrations fill. Their rows are removed.
+        """
         self._protect(tables, "NO FORCE")
+        for table in sorted(set(tables) & set(seeds)):
+            self._connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
         for table in sorted(tables):
             query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))
             if self._connection.execute(query).fetchall() != [(False,)]:

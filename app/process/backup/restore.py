@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy.exc import DBAPIError
 
@@ -11,6 +12,9 @@ from app.infra.db.copying import CopyFailed, Load, load
 from app.infra.db.examination import DatabaseUnreachable, examination
 from app.process.backup.folder import read_manifest, rows_of
 from app.process.backup.manifest import BackupError, BackupManifest
+
+# Migrations fill them with values that are of one deployment: those of the backup replace them.
+_SEEDS: Final = ("table_key_secrets",)
 
 
 def restore(
@@ -50,7 +54,7 @@ def restore(
 
 def _load(rows: Load, folder: Path, manifest: BackupManifest) -> None:
     names = [table.name for table in manifest.tables]
-    rows.begin(names)
+    rows.begin(names, _SEEDS)
     for table in manifest.tables:
         row_count = rows.copy_in(table.name, table.columns, rows_of(folder, table))
         if row_count != table.rows:
