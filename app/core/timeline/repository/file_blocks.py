@@ -139,6 +139,24 @@ class FileBlockStore:
             rows = connection.execute(_files_of(blocks), {"dataset": dataset_id, "version": version}).all()
         return sorted((_valid_file(row) for row in rows), key=lambda each: each.file.path)
 
+    def last_files(
+        self, tenant_id: str, dataset_id: str, version: int, block: FileBlock, limit: int, *, vectors: bool
+    ) -> list[ValidFile]:
+        """Of the files of a block at a version (`vectors`: of those with a deletion vector), the `limit` that are or
+        were valid for the longest time. So a block that is larger than any manifest is not read whole.
+        """
+        end = files.c.removed_version
+        of_kind = files.c.deletion_vector.is_not(None) if vectors else true()
+        columns = *FILE_COLUMNS, end, _HASH.label("hash")
+        query = (
+            union_all(*halves(columns, _BASE, of_kind, _in_block(block)))
+            .order_by(literal_column(end.name).desc().nulls_first())
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query, {"dataset": dataset_id, "version": version}).all()
+        return list(map(_valid_file, rows))
+
     def file(self, tenant_id: str, dataset_id: str, path: str, added_version: int) -> DataFile | None:
         """The file in a row, by what identifies the row; None if there is none, or not any more."""
         query = select(*FILE_COLUMNS).where(

@@ -21,7 +21,7 @@ from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import FileBlock, FileCounts, ValidFile
-from app.features.iceberg.service.blocks import BlockCounts
+from app.features.iceberg.service.blocks import BLOCK_FILES, BlockCounts
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.table_form import TableForm, TableForms, has_vector
 from app.infra.sharing.byte_cache import ByteCache
@@ -37,6 +37,8 @@ from app.kernel.iceberg.manifests import (
 
 METADATA_SEGMENT: Final = "metadata"
 """The first segment of the paths of metadata below the location of a table."""
+# More than any block: names are read, not only made, so they may state any number.
+_FILES_MAX: Final = 16 * BLOCK_FILES
 _CACHE_BYTES: Final = 64 * 1024 * 1024
 _FACTS_BYTES: Final = 8 * 1024 * 1024
 _LISTED_BYTES: Final = 1_024
@@ -190,9 +192,9 @@ class SnapshotManifests:
     def _manifest(self, form: TableForm, rows: _Rows, spec_id: int) -> bytes:
         """A manifest whose list was rendered elsewhere, or whose bytes are not cached any more."""
         dataset = form.dataset
-        valid = self.blocks.files(dataset.tenant_id, dataset.id, rows.latest, [rows.block])
-        if rows.kind == _DELETES:
-            valid = list(filter(has_vector, valid))
+        # One more, which shows whether the name identifies the rows.
+        at, count = (dataset.tenant_id, dataset.id, rows.latest), rows.number + 1
+        valid = self.blocks.last_files(*at, rows.block, count, vectors=rows.kind == _DELETES)
         manifest = self._by_spec(form, rows, _identified(rows, valid)).get(spec_id)
         if manifest is None:
             raise _no_such(rows.name)
@@ -211,7 +213,7 @@ def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> 
 def _rows_of(match: re.Match[str]) -> _Rows:
     first, size, part, parts = (int(match[place] or 0) for place in (2, 3, 4, 5))
     latest, number = int(match[6]), int(match[7])
-    if parts & (parts - 1) or max(first + size, latest) >= 2**63 or not number:
+    if parts & (parts - 1) or max(first + size, latest) >= 2**63 or not 0 < number <= _FILES_MAX:
         raise _no_such(match[0])
     block = FileBlock(first, first + size, part, parts or 1)
     return _Rows(match[1], block, latest, number, match[8] == "a")

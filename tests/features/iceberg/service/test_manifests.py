@@ -15,7 +15,7 @@ from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.repository.file_blocks import FileBlockStore
-from app.core.timeline.values import Published
+from app.core.timeline.values import FileBlock, Published
 from app.features.iceberg.service import blocks
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests, list_name
@@ -164,6 +164,19 @@ def test_commit_changes_few_manifests(
     assert len(before) > 8
     # The block of the commit, and that of the last one, whose entries are not added any more.
     assert len(after - before) <= 5
+
+
+def test_name_of_all_files_reads_no_more_than_it_states(
+    history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    blocks, every = rendering().blocks, FileBlock(0, 2**62)
+    at = history.tenant_id, history.id, VERSIONS // 2
+    whole = sorted(blocks.files(*at, [every]), key=lambda each: -(each.removed_version or 2**62))
+    for vectors in (False, True):
+        candidates = [each for each in whole if each.file.deletion_vector or not vectors]
+        assert len(candidates) > 1
+        answer = blocks.last_files(*at, every, len(candidates) - 1, vectors=vectors)
+        assert [each.removed_version for each in answer] == [each.removed_version for each in candidates[:-1]]
 
 
 @pytest.mark.parametrize(
