@@ -309,6 +309,8 @@ class Settings:
 
     table_key_seconds: Annotated[float, _seconds] = 3600.0
     """The time for which a key for the files of a table is valid."""
+    unused_file_seconds: Annotated[float, _seconds_or_none] = 3600.0
+    """The time for which data files stay that no retained version uses, for scans that were planned before."""
 
     lease_seconds: Annotated[float, _seconds] = 20.0
     """The time after which the claim of a process on a job or a reconciler ends if it is not extended."""

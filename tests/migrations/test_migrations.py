@@ -17,7 +17,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from msgspec import structs
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import Connection, create_engine, func, make_url, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -31,8 +31,10 @@ from app.core.idempotency.values import KeyedRequest
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import JobQueue, JobState
+from app.core.timeline.tables import files
 from app.core.timeline.values import Published
 from app.features.retention.repository.expired_rows import ExpiredSubjectStore
+from app.features.retention.repository.history import HistoryStore
 from app.infra.db.session import Database
 from app.process.features import stores_on
 from app.process.tables import metadata
@@ -427,3 +429,23 @@ def test_release_before_reads_the_schemas_that_have_ids_for_members(postgres: Te
         documents = [document for (document,) in administration.execute(query)]
         assert len(documents) > 2
         assert not any("member_ids" in document for document in documents)
+
+
+FILES_OF_BEFORE = f"""
+    INSERT INTO files (tenant_id, dataset_id, path, file_group, partition_path, bucket, added_version, size_bytes,
+                       row_count, checksum, schema_id, statistics)
+        VALUES ('{TENANT}', '{DATASET}', 'of before', 'g', '', 0, 1, 1, 1, '', 1, '{{}}')
+"""
+
+
+def test_files_of_before_are_in_use_until_a_clean_finds_that_they_are_not(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0039") - 1]
+    with upgraded(postgres, before, FILES_OF_BEFORE) as database:
+        history = HistoryStore(database)
+        assert history.removable(TENANT, unused_seconds=0) == []
+        with database.tenant(TENANT) as connection:
+            mark = update(files).where(files.c.path == "of before").values(unused_at=func.clock_timestamp())
+            assert connection.execute(mark).rowcount == 1
+        assert history.removable(TENANT, unused_seconds=60) == []
+        assert history.removable(TENANT, unused_seconds=0) == [DATASET]
+        assert history.remove_files(TENANT, DATASET, unused_seconds=0, limit=9) == 1

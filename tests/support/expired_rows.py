@@ -8,6 +8,7 @@ from app.features.retention.repository.expired_rows import (
     ExpiredJobStore,
     ExpiredSubjectStore,
 )
+from app.features.retention.repository.history import HistoryStore
 from app.features.retention.service.expired_rows import ExpireRows
 from app.infra.db.session import Database
 from app.infra.files.ports import ObjectStorage
@@ -20,8 +21,10 @@ def expire_rows(database: Database, storage: ObjectStorage, *, job_keep_seconds:
         deleted_datasets=DeletedDatasetStore(database),
         audit=AuditStore(database),
         subjects=ExpiredSubjectStore(database),
+        history=HistoryStore(database),
         storage=storage,
         job_keep_seconds=job_keep_seconds,
+        unused_seconds=0,
         grace_seconds=0,
         audit_keep_seconds=34_560_000.0,
     )

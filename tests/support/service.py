@@ -196,6 +196,7 @@ def settings_for(database_url: str, admin_url: str, redis_url: str, directory: P
         redis_url=redis_url,
         data_dir=directory,
         poll_seconds=0.5,
+        unused_file_seconds=0.0,
         disk_free_bytes_min=0,
         json_body_bytes_max=256 * 1024,
         inline_bytes_max=64 * 1024,

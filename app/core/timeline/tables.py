@@ -106,6 +106,8 @@ files: Final = Table(
     Column("clustered_by", Text, nullable=True),
     # How its columns are stored; null for files of releases without layouts.
     Column("layout", SmallInteger, nullable=True),
+    # When a clean found that no retained version uses the file. Scans that were planned before still read it.
+    timestamp_column("unused_at", nullable=True),
     # The paths in the two documents above, for queries of references to a file.
     Column("vector_path", Text, nullable=True),
     Column("index_path", Text, nullable=True),
@@ -153,6 +155,7 @@ files: Final = Table(
         text(_WRITTEN),
         postgresql_where=text("removed_version IS NULL"),
     ),
+    Index("files_unused", "tenant_id", "unused_at", postgresql_where=text("unused_at IS NOT NULL")),
 )
 
 # Segments of changelog files: the changes of one commit to one file group. They are `row_count` rows of the file from

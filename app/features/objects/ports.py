@@ -49,7 +49,8 @@ class ObjectTree(Protocol):
     def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
         """The object at a path, which is decoded and relative to the segment. Its bytes are not made yet.
 
-        Raises NotFound for an object of no version that is kept, or that expired less than a lifetime of a key ago.
+        Raises NotFound for an object that no version has. Those of versions that have expired are found as long as
+        their files have rows (`unused_file_seconds`), in the rendering of today, except for lists of manifests.
         """
         ...
 

@@ -69,8 +69,10 @@ def _retain(platform: Platform) -> Retain:
         deleted_datasets=DeletedDatasetStore(platform.database),
         audit=AuditStore(platform.database),
         subjects=ExpiredSubjectStore(platform.database),
+        history=HistoryStore(platform.database),
         storage=platform.storage,
         job_keep_seconds=settings.job_keep_seconds,
+        unused_seconds=settings.unused_file_seconds,
         grace_seconds=settings.orphan_grace_seconds,
         audit_keep_seconds=settings.audit_keep_seconds,
     )
@@ -108,6 +110,7 @@ def _tasks(worker: Worker[object]) -> TaskHandlers:
         archives=TimelineArchiveStore(platform.database),
         files=TimelineFileStore(platform.storage, platform.reader),
         reap=reaper(platform),
+        unused_seconds=platform.settings.unused_file_seconds,
     )
     return handled(CLEAN, clean)
 

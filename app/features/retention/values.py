@@ -31,8 +31,8 @@ class HistoryExpiry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpiredFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that were deleted from the catalogue, the last of them removed by version `until`. `bytes`: the size of
-    those that no version lists any more.
+    """Files that no retained version uses any more, the last of them removed by version `until`. `bytes`: the size of
+    those of which no other row is used.
     """
 
     files: int

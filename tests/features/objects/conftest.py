@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,9 +33,8 @@ def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
         trees = FeatureApi(name="trees of tests", routes=(), object_trees=lambda _: {TREE.segment: TREE})
         patch.setattr(app.process.api, "APIS", (*app.process.api.APIS, trees))
         urls = (postgres.application_url(name), postgres.admin_url(name), redis.url)
-        with running_service(
-            settings_for(*urls, Path(directory), public_url=f"https://{PUBLIC_HOST}")
-        ) as running:
+        settings = settings_for(*urls, Path(directory), public_url=f"https://{PUBLIC_HOST}")
+        with running_service(replace(settings, unused_file_seconds=3_600.0)) as running:
             yield running
 
 

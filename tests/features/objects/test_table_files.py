@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 
 from app.features.objects.ports import ObjectTree
 from app.features.objects.values import BUCKET
+from app.features.retention.repository.history import HistoryStore
 from tests.features.objects.conftest import World
 from tests.support.http import upsert
 from tests.support.tables_in_s3 import error_code, file_system
@@ -97,6 +99,31 @@ def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) 
         assert b"hidden-value" not in content
         assert b"secret" not in content
     assert len(rows_of(world, "parted")) == 101
+
+
+def test_file_of_an_expired_version_is_served_until_scans_of_before_have_ended(world: World) -> None:
+    orders = "/datasets/orders"
+    for note in ("a", "b"):
+        world.client.post(f"{orders}/writes", json=upsert({"id": 1, "note": note}))
+        world.service.work()
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
+    stored = world.service.platform.stores.timeline.live_files(world.tenant_id, dataset.id, 1, None)
+    [file] = stored
+    table = world.table()
+    path = f"data/0/{file.path.partition('/data/')[2]}"
+    before = table.get(path)
+    assert before.status_code == 200, before.text
+
+    assert world.client.post(f"{orders}/cleans", json={"versions": 1}).status_code == 202
+    world.service.work()
+    assert world.client.get(f"{orders}/rows", params={"version": 1}).status_code == 410
+    part = table.get(path, headers={"Range": "bytes=4-"})
+    assert (part.status_code, part.content) == (206, before.content[4:])
+    removal = partial(HistoryStore(world.service.database).remove_files, world.tenant_id, dataset.id, limit=9)
+    assert removal(unused_seconds=world.service.settings.unused_file_seconds) == 0
+    # As if the time had passed.
+    assert removal(unused_seconds=0) == 1
+    assert error_code(table.get(path)) == "NoSuchKey"
 
 
 def test_files_of_other_folders_and_datasets_are_not_found(world: World) -> None:

@@ -1,4 +1,6 @@
-"""Data files of tables in Postgres: those of kept versions, and which schemas kept versions have."""
+"""Data files of tables in Postgres: those of kept versions and of versions that have expired lately, and which schemas
+kept versions have.
+"""
 
 from __future__ import annotations
 
@@ -65,14 +67,14 @@ class TableFileStore:
         self._database = database
 
     def find(self, tenant_id: str, dataset_id: str, path: str) -> StoredDataFile | None:
-        """The base file with this path, if a kept version has it. Raises Unavailable."""
+        """The base file with this path, if it is served. Raises Unavailable."""
         query = select(*_COLUMNS).where(*_served(dataset_id), files.c.path == path).limit(1)
         with self._database.tenant(tenant_id) as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else StoredDataFile(*row)
 
     def forms(self, tenant_id: str, dataset_id: str) -> Sequence[FileForm]:
-        """The forms that base files of kept versions have. Raises Unavailable."""
+        """The forms that the base files have that are served. Raises Unavailable."""
         query = select(files.c.schema_id, files.c.layout).distinct().where(*_served(dataset_id))
         with self._database.tenant(tenant_id) as connection:
             return [FileForm(*row) for row in connection.execute(query)]
@@ -86,7 +88,7 @@ class TableFileStore:
         after: str,
         limit: int,
     ) -> Sequence[StoredDataFile]:
-        """The first base files of kept versions, in the order of the bytes of their paths, which have one of these
+        """The first base files that are served, in the order of the bytes of their paths, which have one of these
         forms, and whose paths begin with `prefix` and are after `after`.
         """
         of_form = or_(
@@ -129,7 +131,12 @@ class TableFileStore:
         query = (
             select(files.c.schema_id)
             .distinct()
-            .where(*_served(dataset_id), files.c.layout.is_(None), files.c.row_count > 0)
+            .where(
+                *_served(dataset_id),
+                _at_kept_version(dataset_id),
+                files.c.layout.is_(None),
+                files.c.row_count > 0,
+            )
         )
         with self._database.tenant(tenant_id) as connection:
             return frozenset(connection.execute(query).scalars())
@@ -158,6 +165,11 @@ def _kept_schemas(connection: Connection, dataset_id: str) -> frozenset[int]:
 
 
 def _served(dataset_id: str) -> Sequence[ColumnElement[bool]]:
+    # Files of versions that have expired have rows as long as scans that were planned before may read them.
+    return files.c.dataset_id == dataset_id, files.c.kind == FileKind.BASE.value
+
+
+def _at_kept_version(dataset_id: str) -> ColumnElement[bool]:
     pins = pinned_versions(dataset_id).subquery()
     earliest = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id).scalar_subquery()
     by_pin = (
@@ -165,5 +177,4 @@ def _served(dataset_id: str) -> Sequence[ColumnElement[bool]]:
         .where(pins.c.version >= files.c.added_version, pins.c.version < files.c.removed_version)
         .exists()
     )
-    at_kept_version = or_(files.c.removed_version.is_(None), files.c.removed_version > earliest, by_pin)
-    return (and_(files.c.dataset_id == dataset_id, files.c.kind == FileKind.BASE.value), at_kept_version)
+    return or_(files.c.removed_version.is_(None), files.c.removed_version > earliest, by_pin)

@@ -89,7 +89,7 @@ class DataFileContent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFiles:
-    """The data files of kept versions. Their callers see whole datasets."""
+    """The data files of kept versions, and of those that have expired lately. Their callers see whole datasets."""
 
     files: TableFileStore
     renderings: Renderings

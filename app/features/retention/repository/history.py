@@ -63,7 +63,7 @@ class HistoryStore:
             )
 
     def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
-        """Deletes the rows of up to `limit` data files that no retained version uses.
+        """Records that up to `limit` data files are used by no retained version; `remove_files` deletes their rows.
 
         Selects files that version `since` or a later one removed, the earliest first. Requests that pin a version and
         commits that list a file again wait for this transaction. Raises NotFound.
@@ -82,22 +82,26 @@ class HistoryStore:
                     files.c.dataset_id == dataset_id,
                     files.c.removed_version >= since,
                     files.c.removed_version <= head.earliest_version,
+                    files.c.unused_at.is_(None),
                     ~uses.exists(),
                 )
                 .order_by(files.c.removed_version)
                 .limit(limit)
             )
             rows = connection.execute(
-                delete(files)
+                update(files)
                 .where(
                     files.c.dataset_id == dataset_id,
                     tuple_(files.c.path, files.c.added_version).in_(unused_files),
                 )
+                .values(unused_at=func.clock_timestamp())
                 .returning(files.c.path, files.c.size_bytes, files.c.removed_version)
             ).all()
             sizes = {row.path: row.size_bytes for row in rows}
             paths = connection.execute(
-                select(files.c.path).where(files.c.dataset_id == dataset_id, any_of(files.c.path, sizes))
+                select(files.c.path).where(
+                    files.c.dataset_id == dataset_id, files.c.unused_at.is_(None), any_of(files.c.path, sizes)
+                )
             )
             for path in set(paths.scalars()):
                 del sizes[path]
@@ -106,6 +110,36 @@ class HistoryStore:
             bytes=sum(sizes.values()),
             until=max((row.removed_version for row in rows), default=since),
         )
+
+    def removable(self, tenant_id: str, *, unused_seconds: float) -> list[str]:
+        """Ids of the live datasets with files that `remove_files` would remove."""
+        query = (
+            select(files.c.dataset_id)
+            .distinct()
+            .join(
+                datasets, (datasets.c.tenant_id == files.c.tenant_id) & (datasets.c.id == files.c.dataset_id)
+            )
+            .where(files.c.unused_at <= seconds_ago(unused_seconds), datasets.c.deleted_at.is_(None))
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
+
+    def remove_files(self, tenant_id: str, dataset_id: str, *, unused_seconds: float, limit: int) -> int:
+        """Deletes the rows of up to `limit` data files that have been unused for so long; returns how many.
+
+        Commits that list a file again wait for this transaction. Raises NotFound.
+        """
+        row = tuple_(files.c.path, files.c.added_version)
+        old = (
+            select(files.c.path, files.c.added_version)
+            .where(files.c.dataset_id == dataset_id, files.c.unused_at <= seconds_ago(unused_seconds))
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            _head(connection, dataset_id, lock=True)
+            return connection.execute(
+                delete(files).where(files.c.dataset_id == dataset_id, row.in_(old))
+            ).rowcount
 
     def expiry(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None

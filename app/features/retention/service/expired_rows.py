@@ -1,9 +1,12 @@
-"""Deletes the rows of jobs that ended long ago and of deleted datasets, old entries of the audit, and old subjects."""
+"""Deletes the rows of jobs that ended long ago, of unused files and of deleted datasets, old entries of the audit, and
+old subjects.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +19,7 @@ from app.features.retention.repository.expired_rows import (
     JobCursor,
     SubjectCursor,
 )
+from app.features.retention.repository.history import HistoryStore
 from app.infra.files.ports import ObjectStorage
 from app.kernel.format.paths import dataset_prefix
 
@@ -32,15 +36,18 @@ _SUBJECTS_SECONDS: Final = 86_400.0
 class ExpireRows:
     """`job_keep_seconds`: the time for which ended jobs are kept, and subjects of tokens that are not seen any more.
 
-    `grace_seconds`: that of a deleted dataset's rows. `audit_keep_seconds`: that of entries of the audit.
+    `unused_seconds`: that of data files which no retained version uses. `grace_seconds`: that of a deleted dataset's
+    rows. `audit_keep_seconds`: that of entries of the audit.
     """
 
     jobs: ExpiredJobStore
     deleted_datasets: DeletedDatasetStore
     audit: AuditStore
     subjects: ExpiredSubjectStore
+    history: HistoryStore
     storage: ObjectStorage
     job_keep_seconds: float
+    unused_seconds: float
     grace_seconds: float
     audit_keep_seconds: float
     # Where the last round of a tenant ended: jobs that are still referred to are not checked again in each round.
@@ -55,6 +62,11 @@ class ExpireRows:
         """
         row_count = self._expire_jobs(tenant_id) + self._expire_audit(tenant_id)
         row_count += self._expire_subjects(tenant_id)
+        for dataset_id in self.history.removable(tenant_id, unused_seconds=self.unused_seconds):
+            try:
+                row_count += self._remove_files(tenant_id, dataset_id)
+            except Exception:
+                _log.exception("the unused files of dataset %s could not be removed", dataset_id)
         for dataset_id in self.deleted_datasets.ended(tenant_id, grace_seconds=self.grace_seconds):
             try:
                 row_count += self._purge(tenant_id, dataset_id)
@@ -62,14 +74,17 @@ class ExpireRows:
                 _log.exception("the rows of the deleted dataset %s could not be deleted", dataset_id)
         return row_count
 
+    def _remove_files(self, tenant_id: str, dataset_id: str) -> int:
+        return _in_batches(
+            lambda: self.history.remove_files(
+                tenant_id, dataset_id, unused_seconds=self.unused_seconds, limit=_ROWS
+            )
+        )
+
     def _expire_audit(self, tenant_id: str) -> int:
-        row_count = 0
-        for _ in range(_BATCHES_MAX):
-            rows = self.audit.expire(tenant_id, keep_seconds=self.audit_keep_seconds, limit=_ROWS)
-            row_count += rows
-            if rows < _ROWS:
-                break
-        return row_count
+        return _in_batches(
+            lambda: self.audit.expire(tenant_id, keep_seconds=self.audit_keep_seconds, limit=_ROWS)
+        )
 
     def _expire_subjects(self, tenant_id: str) -> int:
         """One batch: it looks through the jobs of the tenant."""
@@ -103,10 +118,15 @@ class ExpireRows:
         # The reaper deletes the files. Until then the rows show whose they are.
         if next(iter(self.storage.list(dataset_prefix(tenant_id, dataset_id))), None) is not None:
             return 0
-        row_count = 0
-        for _ in range(_BATCHES_MAX):
-            rows = self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS)
-            row_count += rows
-            if rows < _ROWS:
-                break
-        return row_count
+        return _in_batches(lambda: self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS))
+
+
+def _in_batches(delete: Callable[[], int]) -> int:
+    """Deletes batches of rows until one has few, or the others have their turn; returns the number of rows."""
+    row_count = 0
+    for _ in range(_BATCHES_MAX):
+        rows = delete()
+        row_count += rows
+        if rows < _ROWS:
+            break
+    return row_count

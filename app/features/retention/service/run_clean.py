@@ -27,7 +27,11 @@ _ARCHIVED_MAX: Final = 20_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunClean:
-    """Runs the tasks of cleans. Each step can be repeated, by any worker."""
+    """Runs the tasks of cleans. Each step can be repeated, by any worker.
+
+    `unused_seconds`: the time for which unused files stay. Those that are younger are removed by a later round of
+    retention, and their bytes by the reaper.
+    """
 
     catalog: DatasetLookup
     jobs: JobStore
@@ -35,6 +39,7 @@ class RunClean:
     archives: TimelineArchiveStore
     files: TimelineFileStore
     reap: Reap
+    unused_seconds: float
     archived_min: int = ARCHIVED_MIN
 
     def run(self, job: Job, task: CleanTask, tag: str) -> None:
@@ -46,7 +51,7 @@ class RunClean:
             beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
         files, size_bytes = self._expire(dataset)
         instant_count = self._archive(dataset, job)
-        # Last: by now nothing refers to the files of expired versions.
+        # Last: by now nothing refers to the files that have been unused long enough.
         orphan_count = self.reap.dataset(job.tenant_id, job.dataset_id)
         _log.info("clean %s left the versions from %d on", tag, beginning.earliest_version)
         self.jobs.succeed(
@@ -65,16 +70,21 @@ class RunClean:
         )
 
     def _expire(self, dataset: Dataset) -> tuple[int, int]:
-        """Deletes the rows of files that no retained version uses; returns the number of files and bytes.
+        """Finds the files that no retained version uses, and deletes the rows of those that have been unused for long.
 
-        This includes files of versions that expired earlier, and whose name or read lease has ended since.
+        Returns the number of files found, and bytes. They include files of versions that expired earlier, and whose
+        name or read lease has ended since.
         """
+        place = dataset.tenant_id, dataset.id
         files = size_bytes = since = 0
         while True:
-            batch = self.history.expire_files(dataset.tenant_id, dataset.id, since, _FILES)
+            batch = self.history.expire_files(*place, since, _FILES)
             files, size_bytes, since = files + batch.files, size_bytes + batch.bytes, batch.until
             if batch.files < _FILES:
-                return files, size_bytes
+                break
+        while self.history.remove_files(*place, unused_seconds=self.unused_seconds, limit=_FILES) == _FILES:
+            pass
+        return files, size_bytes
 
     def _archive(self, dataset: Dataset, job: Job) -> int:
         """Archives old instants; returns their number."""

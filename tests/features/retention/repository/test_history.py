@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -26,11 +28,13 @@ from app.core.timeline.values import Published
 from app.features.retention.repository.history import HistoryStore
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
+from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy
+from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import claim_of, commit_of, data_file, message
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
@@ -80,8 +84,12 @@ def table(write: Write) -> list[DataFile]:
     return found
 
 
-def expire_files(history: HistoryStore, dataset: Dataset) -> ExpiredFiles:
-    return history.expire_files(dataset.tenant_id, dataset.id, 0, 100)
+def expire_files(history: HistoryStore, dataset: Dataset, unused_seconds: float = 0) -> ExpiredFiles:
+    """Finds the unused files, and removes those that have been unused for so long."""
+    place = dataset.tenant_id, dataset.id
+    found = history.expire_files(*place, 0, 100)
+    history.remove_files(*place, unused_seconds=unused_seconds, limit=100)
+    return found
 
 
 def advance_start(history: HistoryStore, dataset: Dataset, policy: HistoryPolicy) -> HistoryStart:
@@ -228,7 +236,46 @@ def test_expiry_in_steps_removes_all_expired_files(
         if gone.files < 2:
             break
     assert steps == [2, 2, 1]
+    remove = partial(history.remove_files, dataset.tenant_id, dataset.id, unused_seconds=0, limit=3)
+    assert [remove(), remove(), remove()] == [3, 2, 0]
     assert listed(stores, dataset) == paths([found[2], found[-1]])
+
+
+def test_unused_files_stay_for_scans_that_were_planned_before(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile],
+    postgres: TestServer, database_url: str,
+) -> None:  # fmt: skip
+    place = dataset.tenant_id, dataset.id
+    advance_start(history, dataset, LAST)
+    assert expire_files(history, dataset, 60) == ExpiredFiles(files=4, bytes=400, until=5)
+    # The versions themselves are gone at once, and another clean neither finds the files again nor removes them.
+    assert readable(leases, dataset) == [5]
+    assert expire_files(history, dataset, 60) == ExpiredFiles(files=0, bytes=0, until=0)
+    assert listed(stores, dataset) == paths(table)
+    assert history.removable(dataset.tenant_id, unused_seconds=60) == []
+
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
+        connection.execute(
+            "UPDATE files SET unused_at = unused_at - make_interval(secs => 61)"
+            " WHERE dataset_id = %s AND removed_version <= 3",
+            [dataset.id],
+        )
+    assert history.removable(dataset.tenant_id, unused_seconds=60) == [dataset.id]
+    assert history.remove_files(*place, unused_seconds=60, limit=100) == 2
+    assert history.removable(dataset.tenant_id, unused_seconds=60) == []
+    assert listed(stores, dataset) == paths(table[2:])
+
+
+def test_round_of_retention_removes_files_that_were_unused_for_long(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], tmp_path: Path
+) -> None:
+    advance_start(history, dataset, LAST)
+    expire_files(history, dataset, 60)
+    rows = expire_rows(stores.database, LocalStorage(tmp_path), job_keep_seconds=DAY)
+    replace(rows, unused_seconds=60).run(dataset.tenant_id)
+    assert listed(stores, dataset) == paths(table)
+    rows.run(dataset.tenant_id)
+    assert listed(stores, dataset) == paths(table[4:])
 
 
 def test_file_relisted_with_another_vector_stays(

@@ -121,6 +121,7 @@ class World:
         since = 0
         while (gone := history.expire_files(*self.place, since, 2)).files == 2:
             since = gone.until
+        history.remove_files(*self.place, unused_seconds=0, limit=1_000)
         kept = {path for version in self.readable() for path in self.files[version].values()}
         with self.stores.database.tenant(self.dataset.tenant_id) as connection:
             listed = select(files.c.path).where(files.c.dataset_id == self.dataset.id)
