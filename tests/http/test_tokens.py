@@ -7,20 +7,25 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from app.access.tenants.values import TenantChange, TenantState
+from app.features.objects.service.keys import table_key
+from app.features.objects.values import VendedKey
 from app.infra.identifiers import new_id
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.issuer import LocalIssuer, private_key, running_issuer, signed
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
+from tests.support.tables_in_s3 import TableClient, error_code
 
 CHALLENGE = 'Bearer realm="headwater", error="invalid_token"'
 
@@ -206,3 +211,32 @@ def test_issuer_that_does_not_answer_delays_no_other_credential(
         world.slow.answering.set()
         assert {each.result() for each in waiting} == {401}
     assert world.slow.gets.count("/keys") == 1
+
+
+def test_key_for_a_table_ends_with_the_token_that_it_was_made_with(
+    world: World, client: Callable[[str], httpx2.Client]
+) -> None:
+    ends = int(time.time()) + 120
+    ada = client(world.token(sub="ada@acme.example", exp=ends))
+    dataset = ada.post("/datasets", json=ORDERS).json()
+    ada.post("/datasets/orders/writes", json=upsert({"id": 1}))
+    world.service.work()
+    loaded = ada.get("/iceberg/v1/v3/namespaces/headwater/tables/orders")
+    assert loaded.status_code == 200, loaded.text
+    config = loaded.json()["config"]
+    assert int(config["s3.session-token-expires-at-ms"]) == ends * 1_000
+    key = VendedKey(
+        access_key_id=config["s3.access-key-id"],
+        secret_access_key=config["s3.secret-access-key"],
+        session_token=config["s3.session-token"],
+        expires_at=datetime.fromtimestamp(ends, UTC),
+    )
+    base = f"{dataset['id']}/v3/"
+    table = TableClient(url=world.service.url, key=key, base=base)
+    path = loaded.json()["metadata-location"].partition(base)[2]
+    assert table.get(path).json()["current-snapshot-id"] == 1
+    # Another end is another key, whose secret the client does not know.
+    later = msgspec.structs.replace(table_key(key.access_key_id), expires_at=ends + 1).access_key_id
+    changed = msgspec.structs.replace(key, access_key_id=later, session_token=f"{later}.t")
+    answer = TableClient(url=world.service.url, key=changed, base=base).get(path)
+    assert error_code(answer) == "SignatureDoesNotMatch"
