@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 SCHEME: Final = "credential_scheme"
 """Handler option: the name of the `Scheme` of its credentials, which are for one resource, instead of bearer ones. The
@@ -20,3 +20,9 @@ class RequestAsSent(NamedTuple):
 
     method: str
     headers: Sequence[tuple[bytes, bytes]]
+
+
+def is_head(scope: Mapping[str, Any]) -> bool:
+    """Whether the client has sent HEAD. The handler is that of GET."""
+    sent: RequestAsSent = scope["state"][AS_SENT]
+    return sent.method == "HEAD"

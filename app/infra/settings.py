@@ -141,6 +141,9 @@ def _url_of(*schemes: str, example: str) -> Callable[[str], str]:
 
 
 def _root_url(value: str) -> str:
+    """An empty text is that of a file which leaves it open."""
+    if not value:
+        return value
     url = urlsplit(value)
     is_root = not (url.path.strip("/") or url.query or url.fragment or "@" in url.netloc)
     if url.scheme not in {"http", "https"} or not url.hostname or not is_root:

@@ -40,7 +40,7 @@ ADDRESSES: Final = {
     "spark-worker": {"SPARK_LOCAL_IP", "SPARK_PUBLIC_DNS"},
 }
 # Links need the URL at which clients reach the storage, which is not part of the manifests.
-OF_COMPOSE: Final = {"HEADWATER_STORAGE_LINK_SECONDS", "HEADWATER_STORAGE_LINK_URL"}
+OF_COMPOSE: Final = {"HEADWATER_PUBLIC_URL", "HEADWATER_STORAGE_LINK_SECONDS", "HEADWATER_STORAGE_LINK_URL"}
 
 
 def container_of(name: str) -> dict[str, Any]:

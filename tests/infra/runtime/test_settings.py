@@ -108,3 +108,9 @@ def test_variables_of_other_programs_are_ignored():
     # Kubernetes adds such variables for every service of its namespace.
     Settings.from_environment({**LEAST, "HEADWATER_SERVICE_HOST": "10.0.0.1"})
     assert "HEADWATER_SERVICE_HOST" not in VARIABLES
+
+
+def test_public_url_is_the_root_of_a_host_or_open():
+    # Files of deployments pass on a variable that is not set as an empty text.
+    for text, url in (("", ""), ("https://data.example.com/", "https://data.example.com")):
+        assert Settings.from_environment({**LEAST, "HEADWATER_PUBLIC_URL": text}).public_url == url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from litestar import get
+from litestar import Response, get
 from litestar.params import FromQuery, QueryParameter
 
 from app.access.errors import NotFound
@@ -23,6 +23,9 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import ANY_PARAMETERS, PAGE_SIZE_MAX
+from app.http.protocols import is_head
+from app.http.request import ApiRequest
+from app.http.response import ApiResponse
 from app.kernel.format.errors import FieldError, InvalidRequest
 
 READS: Final[dict[str, Any]] = needs(KeyScope.READ) | {ANY_PARAMETERS: True}
@@ -56,9 +59,12 @@ async def list_namespaces(parent: FromQuery[str] = "") -> NamespaceList:
 
 
 @get(list(NAMESPACE_PATHS), operation_id="iceberg_namespace", opt=READS)
-async def get_namespace() -> Namespace:
-    """Returns the namespace."""
-    return Namespace(namespace=(NAMESPACE,), properties={"comment": "The datasets of the tenant, read only."})
+async def get_namespace(request: ApiRequest) -> Response[Any]:
+    """Returns the namespace; nothing for HEAD."""
+    if is_head(request.scope):
+        return ApiResponse(b"", status_code=204)
+    properties = {"comment": "The datasets of the tenant, read only."}
+    return ApiResponse(Namespace(namespace=(NAMESPACE,), properties=properties))
 
 
 @get(below("tables"), operation_id="iceberg_tables", opt=READS)

@@ -17,6 +17,7 @@ from app.features.iceberg.values import SnapshotSelection
 from app.http.body_stream import JSON, read_body
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
+from app.http.protocols import is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 
@@ -36,7 +37,9 @@ async def load_table(
     snapshots: Annotated[str, QueryParameter()] = "",
     if_none_match: Annotated[str, HeaderParameter(name="If-None-Match")] = "",
 ) -> Response[bytes]:
-    """Returns the metadata of a table with a key for its files. Raises TableNotCarried."""
+    """Returns the metadata of a table with a key for its files; nothing for HEAD. Raises TableNotCarried."""
+    if is_head(request.scope):
+        return ApiResponse(b"", status_code=204)
     load = TableRequest(
         principal=principal,
         variant=variant,

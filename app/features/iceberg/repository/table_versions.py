@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import func, or_, select
 
 from app.core.timeline.tables import commits, files
-from app.features.iceberg.values import KeptVersion
+from app.features.iceberg.values import KeptVersion, PendingWrites
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.kernel.format.file_group import FileKind
@@ -53,25 +53,27 @@ class TableVersionStore:
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).first() is not None
 
-    def pending_since(self, tenant_id: str, dataset_id: str) -> int | None:
-        """The version of the last compaction (0 for none) if the head has writes that are not merged; None if not."""
-        pending = (
-            select(files.c.path)
-            .where(
-                files.c.dataset_id == dataset_id,
-                files.c.removed_version.is_(None),
-                files.c.kind.in_(_PENDING),
-            )
-            .limit(1)
+    def pending(self, tenant_id: str, dataset_id: str) -> PendingWrites:
+        """The versions at which writes are not merged yet, and the compactions."""
+        span = func.int8range(files.c.added_version, files.c.removed_version)
+        of_files = (
+            select(func.unnest(func.range_agg(span)).label("span"))
+            .where(files.c.dataset_id == dataset_id, files.c.kind.in_(_PENDING))
+            .subquery()
         )
-        compaction = select(func.coalesce(func.max(commits.c.version), 0)).where(
-            commits.c.dataset_id == dataset_id, commits.c.action == Action.COMPACTION.value
+        spans = select(func.lower(of_files.c.span), func.upper(of_files.c.span)).order_by(
+            func.lower(of_files.c.span)
+        )
+        compactions = (
+            select(commits.c.version)
+            .where(commits.c.dataset_id == dataset_id, commits.c.action == Action.COMPACTION.value)
+            .order_by(commits.c.version)
         )
         with self._database.tenant(tenant_id) as connection:
-            if connection.execute(pending).first() is None:
-                return None
-            version: int = connection.execute(compaction).scalar_one()
-            return version
+            return PendingWrites(
+                spans=tuple((first, end) for first, end in connection.execute(spans)),
+                compactions=tuple(connection.execute(compactions).scalars()),
+            )
 
 
 def _version(row: Any) -> KeptVersion:

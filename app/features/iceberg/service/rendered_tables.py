@@ -15,7 +15,7 @@ from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name
 from app.features.iceberg.service.response_pieces import Piece
 from app.features.iceberg.service.table_form import TableForm, TableForms
-from app.features.iceberg.values import KeptVersion, SnapshotSelection
+from app.features.iceberg.values import KeptVersion, PendingWrites, SnapshotSelection
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.instant import Action, RowCounts
@@ -95,7 +95,8 @@ class RenderedTables:
         dataset = form.dataset
         schemas = [form.files.schemas[number] for number in sorted(form.files.schemas)]
         self._check_carried(form, schemas)
-        snapshots = self._snapshots(form, _span(dataset, selection), names.values())
+        pending = self._pending(dataset)
+        snapshots = self._snapshots(form, _span(dataset, selection), names.values(), pending)
         schema_ids = {each.schema_id for each in snapshots}
         return TableVersions(
             format_version=form.manifests.format_version,
@@ -106,11 +107,17 @@ class RenderedTables:
             schemas=[schema for schema in schemas if schema.id in schema_ids],
             snapshots=snapshots,
             refs=names,
-            properties=self._properties(form),
+            properties={
+                "headwater.dataset": dataset.definition.name,
+                **_omission(form),
+                **_waiting(pending, dataset.version),
+            },
             omit=form.omit,
         )
 
-    def _snapshots(self, form: TableForm, span: range, others: Collection[int]) -> list[IcebergSnapshot]:
+    def _snapshots(
+        self, form: TableForm, span: range, others: Collection[int], pending: PendingWrites
+    ) -> list[IcebergSnapshot]:
         """The snapshots of the span, and of other versions, in order."""
         dataset, key = form.dataset, (form.dataset.id, form.digest)
         earlier = self.snapshots.get(key) or {}
@@ -120,7 +127,8 @@ class RenderedTables:
         if missing or rest:
             fresh_span = range(missing[0], missing[-1] + 1) if missing else range(0)
             versions = self.versions.versions(dataset.tenant_id, dataset.id, fresh_span, rest)
-            fresh = _by_version(form, versions, {*earlier, *(each.version for each in versions)})
+            numbers = {*earlier, *(each.version for each in versions)}
+            fresh = _by_version(form, versions, numbers, pending)
         every = {
             number: snapshot
             for number in sorted({*span, *others})
@@ -144,17 +152,18 @@ class RenderedTables:
                 dataset=dataset.definition.name,
             )
 
-    def _properties(self, form: TableForm) -> dict[str, str]:
-        dataset = form.dataset
-        properties = {"headwater.dataset": dataset.definition.name, **_omission(form)}
-        if _keeps_pending(dataset.definition):
-            version = self.versions.pending_since(dataset.tenant_id, dataset.id)
-            if version is not None:
-                properties |= {
-                    "headwater.read": "read_optimized",
-                    "headwater.compacted-version": str(version),
-                }
-        return properties
+    def _pending(self, dataset: Dataset) -> PendingWrites:
+        if not _keeps_pending(dataset.definition):
+            return PendingWrites()
+        return self.versions.pending(dataset.tenant_id, dataset.id)
+
+
+def _waiting(pending: PendingWrites, version: int) -> dict[str, str]:
+    """What says of a table, or a snapshot, that it has the rows as of the last compaction."""
+    compaction = pending.compacted_version(version)
+    if compaction is None:
+        return {}
+    return {"headwater.read": "read_optimized", "headwater.compacted-version": str(compaction)}
 
 
 def _omission(form: TableForm) -> dict[str, str]:
@@ -184,13 +193,13 @@ def _span(dataset: Dataset, selection: SnapshotSelection) -> range:
 
 
 def _by_version(
-    form: TableForm, versions: Sequence[KeptVersion], numbers: Collection[int]
+    form: TableForm, versions: Sequence[KeptVersion], numbers: Collection[int], pending: PendingWrites
 ) -> dict[int, IcebergSnapshot]:
     """Versions as snapshots. The parent of one is the version before it, if that is listed."""
     folder = f"{form.location}/{METADATA_SEGMENT}"
     return {
         each.version: iceberg_snapshot(
-            _snapshot(each, form.dataset.definition, f"{folder}/{list_name(form, each.version, parent)}"),
+            _snapshot(each, form, f"{folder}/{list_name(form, each.version, parent)}", pending),
             parent,
             form.manifests.format_version,
         )
@@ -199,13 +208,15 @@ def _by_version(
     }
 
 
-def _snapshot(version: KeptVersion, definition: DatasetDefinition, manifest_list: str) -> SnapshotVersion:
+def _snapshot(
+    version: KeptVersion, form: TableForm, manifest_list: str, pending: PendingWrites
+) -> SnapshotVersion:
     return SnapshotVersion(
         version=version.version,
         committed_at=version.committed_at,
         schema_id=version.schema_id,
         manifest_list=manifest_list,
-        operation=_operation(version, definition),
+        operation=_operation(version, form.dataset.definition),
         summary={
             "added-data-files": version.files_added,
             "deleted-data-files": version.files_removed,
@@ -213,6 +224,7 @@ def _snapshot(version: KeptVersion, definition: DatasetDefinition, manifest_list
             "removed-files-size": version.bytes_removed,
             "headwater.action": version.action.value,
             **_counts(version.counts),
+            **_waiting(pending, version.version),
         },
     )
 

@@ -33,7 +33,7 @@ from app.http.dependencies import Provided
 from app.http.parameters.byte_range import requested_range
 from app.http.parameters.query_parameters import ANY_PARAMETERS
 from app.http.problems import REQUEST_ID
-from app.http.protocols import AS_SENT, RATE, SCHEME
+from app.http.protocols import RATE, SCHEME, is_head
 from app.http.request import DATASET_NAME, ApiRequest
 from app.http.response import ApiResponse
 from app.infra.sharing.next_flight import NextFlight
@@ -106,7 +106,7 @@ async def _bucket(
     request: ApiRequest, key: TableKey, dataset: Dataset, objects: TableObjects, streams: ObjectStreams
 ) -> Response[bytes]:
     fields = _fields(request)
-    if _is_head(request):
+    if is_head(request.scope):
         return ApiResponse(b"", media_type=XML, headers={**fields, "x-amz-bucket-region": REGION})
     if "location" in request.query_params:
         check_parameters(request.query_params, ["location"])
@@ -141,7 +141,7 @@ async def _object(
     if _names(request, "if-none-match", tag):
         return ApiResponse(b"", status_code=304, headers=headers)
     size = content.size_bytes
-    if _is_head(request):
+    if is_head(request.scope):
         # Nothing is read: the size of an object is known before its bytes are.
         return ApiResponse(
             b"", media_type=content.media_type, headers={**headers, "Content-Length": str(size)}
@@ -157,10 +157,6 @@ async def _object(
 
 def _fields(request: ApiRequest) -> dict[str, str]:
     return {REQUEST_ID_FIELD: str(request.scope["state"][REQUEST_ID])}
-
-
-def _is_head(request: ApiRequest) -> bool:
-    return bool(request.scope["state"][AS_SENT].method == "HEAD")
 
 
 def _names(request: ApiRequest, field: str, tag: str) -> bool | None:

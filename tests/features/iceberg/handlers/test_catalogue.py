@@ -9,10 +9,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.access.tenants.quotas import Quotas
 from app.access.tenants.values import Grant, KeyScope, TenantChange, TenantState, new_api_key
+from app.features.iceberg.service.loaded_tables import LoadedTables
+from app.http import credential_cache
+from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
 from tests.support.http import ORDERS
 from tests.support.service import Service
+from tests.support.waiting import until
 
 ROOT = "/iceberg/v1"
 TABLES = f"{ROOT}/v3/namespaces/headwater/tables"
@@ -86,7 +91,8 @@ def test_there_is_one_namespace(client: httpx2.Client, variant: str):
     assert client.get(path).json() == {"namespaces": [["headwater"]]}
     assert client.get(f"{path}?parent=headwater").json() == {"namespaces": []}
     assert client.get(f"{path}/headwater").json()["namespace"] == ["headwater"]
-    assert client.head(f"{path}/headwater").status_code == 200
+    answer = client.head(f"{path}/headwater")
+    assert (answer.status_code, answer.content, answer.headers.get("content-length")) == (204, b"", None)
     assert client.head(f"{path}/other").status_code == 404
     for missing in (
         f"{path}/other",
@@ -230,3 +236,35 @@ def test_token_of_a_revoked_key_is_not_exchanged(
     service.tenants.revoke_key(tenant.id, made.key_id)
     answer = token({"grant_type": EXCHANGE, "subject_token": made.api_key})
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+def test_unknown_secrets_are_limited_as_other_unknown_credentials(
+    tenant: Tenant, token: Callable[..., httpx2.Response], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(credential_cache, "ADDRESS_LOOKUPS_MAX", 0)
+    for form in (
+        {"grant_type": "client_credentials", "client_secret": new_api_key()},
+        {"grant_type": EXCHANGE, "subject_token": new_api_key()},
+    ):
+        answer = token(form)
+        assert (answer.status_code, answer.json()["error"]) == (429, "temporarily_unavailable")
+        assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_rates_and_outages_have_the_form_of_the_protocol(
+    tenant: Tenant, service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    tenant.add("a")
+
+    def unavailable(*_: object) -> None:
+        raise Unavailable("the database cannot be reached")
+
+    with tenant.client() as client, monkeypatch.context() as patch:
+        patch.setattr(LoadedTables, "load", unavailable)
+        failure(client.get(f"{TABLES}/a"), 503, "ServiceUnavailableException")
+    service.tenants.change(tenant.id, TenantChange(quotas=Quotas(requests_per_second=1)))
+    with tenant.client() as client:
+        until(lambda: client.get(f"{ROOT}/config").status_code == 429, "the limit of the rate")
+        answer = client.get(f"{ROOT}/config")
+        failure(answer, 429, "TooManyRequestsException")
+        assert int(answer.headers["retry-after"]) >= 1

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import event
 
 from app.access.tenants.values import Grant, KeyScope
+from app.features.iceberg.values import SnapshotSelection
 from tests.features.iceberg.handlers.test_catalogue import TABLES, Tenant, failure, tenant
 from tests.support.http import ORDERS, upsert
 from tests.support.schema_changes import change
 from tests.support.service import Service
+from tests.support.tables_in_s3 import principal_of
 
 __all__ = ["tenant"]
 
@@ -40,6 +44,16 @@ def write(client: httpx2.Client, orders: str, service: Service) -> Callable[...,
         service.work()
 
     return commit
+
+
+def test_head_says_whether_there_is_a_table(client: httpx2.Client, orders: str):
+    assert orders
+    answer = client.head(ORDERS_TABLE)
+    assert (answer.status_code, answer.content, answer.headers.get("content-length")) == (204, b"", None)
+    # The connection goes on.
+    assert client.head(f"{TABLES}/missing").status_code == 404
+    assert client.head(f"{ORDERS_TABLE}/missing").status_code == 404
+    assert client.get(ORDERS_TABLE).status_code == 200
 
 
 def test_each_version_is_a_snapshot(client: httpx2.Client, orders: str, write: Callable[..., None]):
@@ -119,6 +133,8 @@ def test_table_comes_with_a_key_for_its_files(client: httpx2.Client, service: Se
         config["client.refresh-credentials-endpoint"]
         == "v1/v3/namespaces/headwater/tables/orders/credentials"
     )
+    # Java's client puts the address of the catalogue before it.
+    assert client.get(f"/iceberg/{config['client.refresh-credentials-endpoint']}").status_code == 200
     [credential] = table["storage-credentials"]
     assert credential["prefix"] == table["metadata"]["location"]
     assert credential["config"].items() <= config.items()
@@ -192,7 +208,7 @@ def test_table_is_loaded_by_keys_that_may_read_it_as_a_whole(tenant: Tenant, ser
     for path in (ORDERS_TABLE, f"{ORDERS_TABLE}/credentials"):
         with tenant.client(Grant(datasets="orders")) as client:
             assert client.get(path).status_code == 200
-            assert client.head(path).status_code == 200
+            assert client.head(path).is_success
         with tenant.client(Grant(datasets="elsewhere")) as client:
             failure(client.get(path), 404, "NoSuchTableException")
         for part in ({"where": "id > 1"}, {"mask": ("note",)}):
@@ -220,17 +236,39 @@ def test_reports_of_scans_are_taken(client: httpx2.Client, orders: str):
     )
 
 
-def test_writes_that_wait_are_named_by_properties(client: httpx2.Client, service: Service):
+WAITING = "headwater.read", "headwater.compacted-version"
+
+
+def waiting(client: httpx2.Client) -> tuple[list[str | None], list[tuple[str | None, ...]]]:
+    """What `logs` says of writes that wait: its properties, and each of its snapshots."""
+    metadata = loaded(client, f"{TABLES}/logs")["metadata"]
+    of_snapshots = [tuple(each["summary"].get(name) for name in WAITING) for each in metadata["snapshots"]]
+    return [metadata["properties"].get(name) for name in WAITING], of_snapshots
+
+
+def test_writes_that_wait_are_named_by_properties_and_snapshots(client: httpx2.Client, service: Service):
     logs = {"name": "logs", "table_type": "merge_on_read", "changelog": {"producer": "input"}}
     assert client.post("/datasets", json=ORDERS | logs).status_code == 201
-    client.post("/datasets/logs/writes", json=upsert({"id": 1}))
-    service.work()
-    properties = loaded(client, f"{TABLES}/logs")["metadata"]["properties"]
-    assert properties["headwater.read"] == "read_optimized"
-    assert properties["headwater.compacted-version"] == "0"
+
+    def write(number: int) -> None:
+        client.post("/datasets/logs/writes", json=upsert({"id": number}))
+        service.work()
+
+    write(1)
+    write(2)
+    since_start, none = ("read_optimized", "0"), (None, None)
+    assert waiting(client) == ([*since_start], [since_start] * 2)
     client.post("/datasets/logs/compactions", json={})
     service.work()
+    assert waiting(client) == ([*none], [since_start, since_start, none])
     assert loaded(client, f"{TABLES}/logs")["metadata"]["properties"] == {"headwater.dataset": "logs"}
+    write(3)
+    since_compaction = ("read_optimized", "3")
+    every = [since_start, since_start, none, since_compaction]
+    assert waiting(client) == ([*since_compaction], every)
+    # Also where all snapshots are rendered at once.
+    cold = loaded(client, f"{TABLES.replace('v3', 'v2')}/logs")["metadata"]["snapshots"]
+    assert [tuple(each["summary"].get(name) for name in WAITING) for each in cold] == every
 
 
 def test_widening_that_the_format_does_not_know_is_refused_until_files_are_rewritten(
@@ -250,3 +288,33 @@ def test_widening_that_the_format_does_not_know_is_refused_until_files_are_rewri
     service.work()
     fields = loaded(client)["metadata"]["schemas"][-1]["fields"]
     assert [each["type"] for each in fields] == ["long", "double"]
+
+
+def test_table_whose_state_is_known_takes_one_query_and_a_commit_adds_one(
+    client: httpx2.Client, service: Service, orders: str, write: Callable[..., None]
+):
+    tables: Any = service.api.dependencies["loaded_tables"]
+    engine = tables.tables.versions._database._engine
+    tenant_id = principal_of(service, client.headers["authorization"].removeprefix("Bearer ")).tenant_id
+    mine, texts = threading.get_ident(), list[str]()
+
+    def note(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        if threading.get_ident() == mine and " FROM " in text.replace("\n", " "):
+            texts.append(text)
+
+    def queries() -> int:
+        dataset = service.platform.stores.catalog.get(tenant_id, "orders")
+        texts.clear()
+        tables.tables.render(dataset, "v3", SnapshotSelection.LATEST)
+        return len(texts)
+
+    write({"id": 1})
+    assert change(client, orders, {"kind": "rename", "name": "note", "to": "remark"}).status_code == 200
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        queries()
+        assert queries() == 1
+        write({"id": 2})
+        assert (queries(), queries()) == (2, 1)
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
