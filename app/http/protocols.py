@@ -24,5 +24,5 @@ class RequestAsSent(NamedTuple):
 
 def is_head(scope: Mapping[str, Any]) -> bool:
     """Whether the client has sent HEAD. The handler is that of GET."""
-    sent: RequestAsSent = scope["state"][AS_SENT]
-    return sent.method == "HEAD"
+    request: RequestAsSent = scope["state"][AS_SENT]
+    return request.method == "HEAD"

@@ -18,10 +18,12 @@ from app.features.objects.ports import ObjectTree
 
 
 def _dependencies(process: ApiProcess) -> Mapping[str, object]:
-    loaded = LoadedTables(tables=process.once(rendered_tables).documents, keys=process.once(process_keys))
+    load_tables = LoadedTables(
+        tables=process.once(rendered_tables).documents, keys=process.once(process_keys)
+    )
     return {
         "configured_url": process.platform.settings.public_url,
-        "loaded_tables": loaded,
+        "loaded_tables": load_tables,
         "plan_scans": plan_scans(process),
     }
 
