@@ -5,13 +5,14 @@ kept versions have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
+    CompoundSelect,
     String,
     and_,
+    bindparam,
     func,
     null,
     or_,
@@ -57,7 +58,63 @@ class PinnedVersions(NamedTuple):
     versions: frozenset[int]
 
 
+_DATASET: Final = bindparam("dataset", type_=files.c.dataset_id.type)
 _COLUMNS: Final = tuple(files.c[name] for name in StoredDataFile._fields)
+
+
+def _kept_schemas() -> CompoundSelect[Any]:
+    head = heads.c.dataset_id == _DATASET
+    earliest = select(heads.c.earliest_version).where(head).scalar_subquery()
+    first = (
+        select(commits.c.schema_id)
+        .where(commits.c.dataset_id == _DATASET, commits.c.version <= earliest)
+        .order_by(commits.c.version.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    of_history = select(schema_versions.c.schema_id).where(
+        schema_versions.c.dataset_id == _DATASET, schema_versions.c.schema_id >= func.coalesce(first, 0)
+    )
+    pins = pinned_versions(_DATASET).subquery()
+    of_pins = (
+        select(commits.c.schema_id)
+        .join(pins, pins.c.version == commits.c.version)
+        .where(commits.c.dataset_id == _DATASET)
+    )
+    return of_history.union(of_pins)
+
+
+# Files of versions that have expired have rows as long as scans that were planned before may read them.
+_SERVED: Final = (files.c.dataset_id == _DATASET, files.c.kind == FileKind.BASE.value)
+
+
+def _at_kept_version() -> ColumnElement[bool]:
+    pins = pinned_versions(_DATASET).subquery()
+    earliest = select(heads.c.earliest_version).where(heads.c.dataset_id == _DATASET).scalar_subquery()
+    by_pin = (
+        select(pins.c.version)
+        .where(pins.c.version >= files.c.added_version, pins.c.version < files.c.removed_version)
+        .exists()
+    )
+    return or_(files.c.removed_version.is_(None), files.c.removed_version > earliest, by_pin)
+
+
+def _pins() -> CompoundSelect[Any]:
+    names = select(named_versions.c.name, named_versions.c.version).where(
+        named_versions.c.dataset_id == _DATASET, NAME_LIVES
+    )
+    leases = select(type_coerce(null(), String), read_leases.c.version).where(
+        read_leases.c.dataset_id == _DATASET, ~KEEPS_FEED, LEASE_LIVES
+    )
+    return union_all(names, leases)
+
+
+# Made once: each request for a part of a file needs some of them.
+_FIND: Final = (
+    select(*_COLUMNS).where(*_SERVED, files.c.path == bindparam("path", type_=files.c.path.type)).limit(1)
+)
+_KEPT_SCHEMAS: Final = _kept_schemas()
+_PINS: Final = _pins()
 
 
 class TableFileStore:
@@ -68,16 +125,15 @@ class TableFileStore:
 
     def find(self, tenant_id: str, dataset_id: str, path: str) -> StoredDataFile | None:
         """The base file with this path, if it is served. Raises Unavailable."""
-        query = select(*_COLUMNS).where(*_served(dataset_id), files.c.path == path).limit(1)
         with self._database.tenant(tenant_id) as connection:
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(_FIND, {"dataset": dataset_id, "path": path}).one_or_none()
         return None if row is None else StoredDataFile(*row)
 
     def forms(self, tenant_id: str, dataset_id: str) -> Sequence[FileForm]:
         """The forms that the base files have that are served. Raises Unavailable."""
-        query = select(files.c.schema_id, files.c.layout).distinct().where(*_served(dataset_id))
+        query = select(files.c.schema_id, files.c.layout).distinct().where(*_SERVED)
         with self._database.tenant(tenant_id) as connection:
-            return [FileForm(*row) for row in connection.execute(query)]
+            return [FileForm(*row) for row in connection.execute(query, {"dataset": dataset_id})]
 
     def listing(
         self,
@@ -101,28 +157,22 @@ class TableFileStore:
         query = (
             select(*_COLUMNS)
             .ext(distinct_on(path))
-            .where(*_served(dataset_id), of_form, path.startswith(prefix, autoescape=True), path > after)
+            .where(*_SERVED, of_form, path.startswith(prefix, autoescape=True), path > after)
             .order_by(path)
             .limit(limit)
         )
         with self._database.tenant(tenant_id) as connection:
-            return [StoredDataFile(*row) for row in connection.execute(query)]
+            return [StoredDataFile(*row) for row in connection.execute(query, {"dataset": dataset_id})]
 
     def kept_schemas(self, tenant_id: str, dataset_id: str) -> frozenset[int]:
         """The ids of the schemas that kept versions have, and of those after them."""
         with self._database.tenant(tenant_id) as connection:
-            return _kept_schemas(connection, dataset_id)
+            return frozenset(connection.execute(_KEPT_SCHEMAS, {"dataset": dataset_id}).scalars())
 
     def pins(self, tenant_id: str, dataset_id: str) -> PinnedVersions:
         """The versions that names and read leases keep. Raises Unavailable."""
-        names = select(named_versions.c.name, named_versions.c.version).where(
-            named_versions.c.dataset_id == dataset_id, NAME_LIVES
-        )
-        leases = select(type_coerce(null(), String), read_leases.c.version).where(
-            read_leases.c.dataset_id == dataset_id, ~KEEPS_FEED, LEASE_LIVES
-        )
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(union_all(names, leases)).all()
+            rows = connection.execute(_PINS, {"dataset": dataset_id}).all()
         by_name = sorted((row.name, row.version) for row in rows if row.name is not None)
         return PinnedVersions(names=dict(by_name), versions=frozenset(row.version for row in rows))
 
@@ -132,49 +182,11 @@ class TableFileStore:
             select(files.c.schema_id)
             .distinct()
             .where(
-                *_served(dataset_id),
-                _at_kept_version(dataset_id),
+                *_SERVED,
+                _at_kept_version(),
                 files.c.layout.is_(None),
                 files.c.row_count > 0,
             )
         )
         with self._database.tenant(tenant_id) as connection:
-            return frozenset(connection.execute(query).scalars())
-
-
-def _kept_schemas(connection: Connection, dataset_id: str) -> frozenset[int]:
-    head = heads.c.dataset_id == dataset_id
-    earliest = select(heads.c.earliest_version).where(head).scalar_subquery()
-    first = (
-        select(commits.c.schema_id)
-        .where(commits.c.dataset_id == dataset_id, commits.c.version <= earliest)
-        .order_by(commits.c.version.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    of_history = select(schema_versions.c.schema_id).where(
-        schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id >= func.coalesce(first, 0)
-    )
-    pins = pinned_versions(dataset_id).subquery()
-    of_pins = (
-        select(commits.c.schema_id)
-        .join(pins, pins.c.version == commits.c.version)
-        .where(commits.c.dataset_id == dataset_id)
-    )
-    return frozenset(connection.execute(of_history.union(of_pins)).scalars())
-
-
-def _served(dataset_id: str) -> Sequence[ColumnElement[bool]]:
-    # Files of versions that have expired have rows as long as scans that were planned before may read them.
-    return files.c.dataset_id == dataset_id, files.c.kind == FileKind.BASE.value
-
-
-def _at_kept_version(dataset_id: str) -> ColumnElement[bool]:
-    pins = pinned_versions(dataset_id).subquery()
-    earliest = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id).scalar_subquery()
-    by_pin = (
-        select(pins.c.version)
-        .where(pins.c.version >= files.c.added_version, pins.c.version < files.c.removed_version)
-        .exists()
-    )
-    return or_(files.c.removed_version.is_(None), files.c.removed_version > earliest, by_pin)
+            return frozenset(connection.execute(query, {"dataset": dataset_id}).scalars())
