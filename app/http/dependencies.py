@@ -129,6 +129,19 @@ async def media_type(request: ApiRequest) -> str:
     return negotiate(request.headers, list(documentation_of(request.route_handler).content))
 
 
+async def public_url(request: ApiRequest, configured_url: Provided[str]) -> str:
+    """The address under which clients reach the service, without a slash at its end: the setting, or Host.
+
+    Raises InvalidRequest for a Host that is no address.
+    """
+    if configured_url:
+        return configured_url
+    try:
+        return str(request.base_url).rstrip("/")
+    except ValueError:
+        raise InvalidRequest("the header Host is not valid: expected a name and a port up to 65535") from None
+
+
 PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.__name__: provider
     for provider in (
@@ -141,6 +154,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         required_if_match_revision,
         download,
         media_type,
+        public_url,
     )
 }
 """The generic providers, by the name of the parameter that they provide. Features have providers of their own."""

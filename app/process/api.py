@@ -62,6 +62,7 @@ def _of_process(process: ApiProcess) -> dict[str, object]:
         "outbound": Threads(OUTBOUND_THREADS_MAX, party_max=OUTBOUND_TENANT_MAX),
         "in_flight": InFlight(),
         "subscriptions": process.subscriptions,
+        "configured_url": settings.public_url,
         "json_body_bytes_max": settings.json_body_bytes_max,
         "storage_links": storage_links(
             settings.storage_uri,

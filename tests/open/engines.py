@@ -22,8 +22,8 @@ from app.infra.runtime.java import java_home
 from tests.support import maven
 
 ROOT: Final = Path(__file__).parents[2]
-_READERS: Final = Path(__file__).with_name("readers")
-_OWN: Final = ROOT / ".venv-open" / "bin" / "python"
+READERS: Final = Path(__file__).with_name("readers")
+OWN_PYTHON: Final = ROOT / ".venv-open" / "bin" / "python"
 _SPARK: Final = ROOT / ".venv-bench-spark-4.1" / "bin" / "python"
 _JARS: Final = ROOT / ".iceberg"
 _POM: Final = Path(__file__).with_name("pom.xml")
@@ -41,7 +41,7 @@ class Engine:
 
     name: str
     program: str
-    python: Path = _OWN
+    python: Path = OWN_PYTHON
     warehouses: Sequence[str] = WAREHOUSES
     """Those that it reads."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -55,6 +55,15 @@ class Engine:
     on_spark: bool = False
     gaps: Mapping[str, str] = field(default_factory=dict)
     """Of the tables of `tests.open.tables` those that it cannot read, and a pattern of its error."""
+
+    def interpreter(self) -> Path:
+        """What runs its programs. The test is skipped, with the reason, where the engine is not there."""
+        python = self.python
+        if self is DUCKDB and not python.exists() and find_spec("duckdb_extension_iceberg") is not None:
+            python = Path(sys.executable)
+        if not python.exists():
+            pytest.skip(f"{self.name} is not installed: `make open-readers` builds its environment")
+        return python
 
 
 CHDB: Final = Engine(
@@ -157,7 +166,7 @@ class Reader:
 
 def started(engine: Engine, scratch: Path) -> Reader:
     """A process of the engine. The test is skipped, with the reason, where the engine is not there."""
-    python, arguments = engine.python, [str(_READERS / engine.program)]
+    python, arguments = engine.interpreter(), [str(READERS / engine.program)]
     environment = {
         **os.environ,
         "NO_PROXY": "*",
@@ -165,17 +174,14 @@ def started(engine: Engine, scratch: Path) -> Reader:
         "TZ": "UTC",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    if engine is DUCKDB and not python.exists() and find_spec("duckdb_extension_iceberg") is not None:
-        python = Path(sys.executable)
-    if not python.exists():
-        pytest.skip(f"{engine.name} is not installed: `make open-readers` builds its environment")
     if engine.on_spark:
-        arguments += _jars()
+        arguments += jars()
         environment["JAVA_HOME"] = str(java_home(scratch))
     return Reader(engine, [str(python), *arguments], environment)
 
 
-def _jars() -> list[str]:
+def jars() -> list[str]:
+    """Iceberg for Spark. The test is skipped, with the reason, where Maven is not there."""
     try:
         maven.install(_POM, _JARS, "Iceberg for Spark")
     except maven.MavenFailed as error:

@@ -10,6 +10,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.impact import SchemaImpact
+from app.core.catalog.ports import ReadingExamples
 from app.core.catalog.schemas import (
     ChangeDatasetOptions,
     DatasetPage,
@@ -92,9 +93,16 @@ async def list_datasets(
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True),
 )
-async def get_dataset(path_dataset: Provided[Dataset]) -> Tagged[DatasetResponse]:
-    """Returns a dataset by its id or its name. The ETag is its version."""
-    return Tagged(dataset_response(path_dataset), revision=path_dataset.version)
+async def get_dataset(
+    path_dataset: Provided[Dataset],
+    principal: Provided[Principal],
+    reading_examples: Provided[ReadingExamples],
+    public_url: Provided[str],
+) -> Tagged[DatasetResponse]:
+    """Returns a dataset by its id or its name, and how engines read it. The ETag is its version."""
+    name = path_dataset.definition.name
+    examples = reading_examples(public_url, name) if principal.sees_whole(name) else ()
+    return Tagged(dataset_response(path_dataset, read_with=examples), revision=path_dataset.version)
 
 
 @patch(

@@ -5,11 +5,14 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
-from app.core.catalog.values import Dataset, SchemaVersion
+from app.core.catalog.values import Dataset, ReadingExample, SchemaVersion
 from app.kernel.format.schema.schema import Schema
+
+ReadingExamples: TypeAlias = Callable[[str, str], Sequence[ReadingExample]]
+"""How engines read a dataset, by the address under which clients reach the service, and the name of the dataset."""
 
 
 class DatasetLookup(Protocol):

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from app.core.catalog.impact import BrokenReader, ColumnReader, ReaderKind
-from app.core.catalog.values import Dataset, SchemaVersion, Upload
+from app.core.catalog.values import Dataset, ReadingExample, SchemaVersion, Upload
 from app.http.parameters.page_options import PageOptions
 from app.kernel.format.dataset import (
     Aggregate,
@@ -185,6 +185,10 @@ class DatasetResponse(DatasetSettings, frozen=True, kw_only=True):
     """In the response to a change: what the change of the schema has broken, and paused if it can pause. Absent if it
     has broken nothing.
     """
+    read_with: list[ReadingExample] | msgspec.UnsetType = msgspec.UNSET
+    """In the response to a request for one dataset: how engines read it as an Iceberg table. Absent for a key that sees
+    a part of it only.
+    """
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +255,9 @@ def dataset_path(dataset: Dataset) -> str:
     return f"/datasets/{dataset.id}"
 
 
-def dataset_response(dataset: Dataset, broken: Sequence[BrokenReader] = ()) -> DatasetResponse:
+def dataset_response(
+    dataset: Dataset, broken: Sequence[BrokenReader] = (), read_with: Sequence[ReadingExample] = ()
+) -> DatasetResponse:
     """The JSON form of a dataset. `broken`: what the change of the request has broken."""
     definition = dataset.definition
     path = dataset_path(dataset)
@@ -296,6 +302,7 @@ def dataset_response(dataset: Dataset, broken: Sequence[BrokenReader] = ()) -> D
             statistics=f"{path}/statistics",
         ),
         broken=list(broken) if broken else msgspec.UNSET,
+        read_with=list(read_with) if read_with else msgspec.UNSET,
         **{name: getattr(dataset, name) for name in NOTES},
         **table_settings(definition),
     )

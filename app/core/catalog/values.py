@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -68,3 +68,14 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     def linked(self) -> bool:
         """Whether its bytes are sent to a link."""
         return is_sha256(self.checksum)
+
+
+class ReadingExample(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine reads a dataset as a table: a text to copy."""
+
+    engine: Annotated[str, msgspec.Meta(examples=["DuckDB"])]
+    """The engine."""
+    language: Annotated[str, msgspec.Meta(examples=["sql"])]
+    """What the text is: `sql`, `python` or `shell`."""
+    code: Annotated[str, msgspec.Meta(examples=['SELECT * FROM headwater.headwater."orders" LIMIT 10;'])]
+    """The text, with `YOUR_API_KEY` in the place of the key."""

@@ -12,6 +12,7 @@ from app.features.iceberg.handlers.error_form import error_form
 from app.features.iceberg.handlers.tokens import give_token
 from app.features.iceberg.problems import PROBLEMS
 from app.features.iceberg.providers import PROVIDERS
+from app.features.iceberg.reading_examples import reading_examples
 from app.features.iceberg.service.loaded_tables import LoadedTables
 from app.features.objects.compose import process_keys
 from app.features.objects.ports import ObjectTree
@@ -22,9 +23,9 @@ def _dependencies(process: ApiProcess) -> Mapping[str, object]:
         tables=process.once(rendered_tables).documents, keys=process.once(process_keys)
     )
     return {
-        "configured_url": process.platform.settings.public_url,
         "loaded_tables": load_tables,
         "plan_scans": plan_scans(process),
+        "reading_examples": reading_examples,
     }
 
 

@@ -300,6 +300,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("datasets", "member_ids"),
         ("schema_versions", "member_ids"),
         ("files", "written_at"),
+        ("files", "layout"),
     ]
     for table in manifest["tables"]:
         for column in [column for name, column in added if name == table["name"]]:

@@ -368,6 +368,10 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """In the response to a change: what the change of the schema has broken, and paused if it can pause. Absent if it
     has broken nothing.
     """
+    read_with: tuple[ReadingExample, ...] | None = None
+    """In the response to a request for one dataset: how engines read it as an Iceberg table. Absent for a key that sees
+    a part of it only.
+    """
 
 
 class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
@@ -487,6 +491,17 @@ class PartitionDonePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The time without writes after which a partition is done; null: never automatically."""
     marker: bool = False
     """Whether a marker file is written to a partition that is done."""
+
+
+class ReadingExample(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine reads a dataset as a table: a text to copy."""
+
+    engine: str
+    """The engine."""
+    language: str
+    """What the text is: `sql`, `python` or `shell`."""
+    code: str
+    """The text, with `YOUR_API_KEY` in the place of the key."""
 
 
 class RelaxField(

@@ -25,9 +25,11 @@ def test_registration_returns_the_dataset_its_location_and_its_version(client):
     assert (dataset["sequence_groups"], dataset["aggregates"], dataset["delete_marker"]) == ([], {}, None)
     assert (dataset["version"], dataset["next_offset"], dataset["committed_at"]) == (0, 0, None)
     for reference in ("orders", dataset["id"]):
-        found = client.get(f"/datasets/{reference}")
-        assert found.json() == dataset
-        assert found.headers["etag"] == '"0"'
+        answer = client.get(f"/datasets/{reference}")
+        document = answer.json()
+        assert [each["engine"] for each in document.pop("read_with")][:2] == ["DuckDB", "PyIceberg"]
+        assert document == dataset
+        assert answer.headers["etag"] == '"0"'
 
 
 def test_dataset_name_is_unique_until_the_dataset_is_deleted(client):

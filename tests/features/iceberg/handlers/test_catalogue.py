@@ -268,3 +268,17 @@ def test_rates_and_outages_have_the_form_of_the_protocol(
         answer = client.get(f"{ROOT}/config")
         failure(answer, 429, "TooManyRequestsException")
         assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_dataset_shows_how_engines_read_it(client: httpx2.Client, orders: str):
+    examples = {each["engine"]: each["code"] for each in client.get(orders).json()["read_with"]}
+    assert f"ENDPOINT '{str(client.base_url).rstrip('/')}/iceberg'" in examples["DuckDB"]
+    assert 'headwater."orders"' in examples["DuckDB"]
+
+
+def test_key_that_sees_a_part_is_shown_no_engine(tenant: Tenant):
+    tenant.add("sales")
+    with tenant.client(Grant(datasets="sales")) as reader:
+        assert "read_with" in reader.get("/datasets/sales").json()
+    with tenant.client(Grant(datasets="sales", mask=("note",))) as reader:
+        assert "read_with" not in reader.get("/datasets/sales").json()
