@@ -31,6 +31,7 @@ from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.waiting.request_credential import RequestCredential
 from app.infra.files.s3.links import StorageLinks
+from app.kernel.format.errors import InvalidRequest
 
 _T = TypeVar("_T")
 

@@ -32,9 +32,6 @@ ENDPOINTS: Final = (
 )
 """What clients may request. They refuse other operations themselves."""
 
-PLANNING: Final = {"scan-planning-mode": "server"}
-"""Clients that can have the service plan their scans do so. Some take it from the catalogue, others from the table."""
-
 
 class SnapshotSelection(str, Enum):
     """Which versions a table has as snapshots, beside those with a name."""

@@ -17,7 +17,7 @@ from app.features.iceberg.schemas import (
     Namespace,
     NamespaceList,
 )
-from app.features.iceberg.values import ENDPOINTS, NAMESPACE, PATH, PLANNING
+from app.features.iceberg.values import ENDPOINTS, NAMESPACE, PATH
 from app.features.objects.values import VARIANTS
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -43,7 +43,7 @@ async def get_config(warehouse: FromQuery[str] = VARIANTS[0]) -> CatalogConfig:
     """Returns what a client of a warehouse has to know. Raises NotFound."""
     if warehouse not in VARIANTS:
         raise NotFound(f"there is no warehouse {warehouse!r}; there are {' and '.join(VARIANTS)}")
-    return CatalogConfig(defaults=PLANNING, overrides={"prefix": warehouse}, endpoints=ENDPOINTS)
+    return CatalogConfig(defaults={}, overrides={"prefix": warehouse}, endpoints=ENDPOINTS)
 
 
 @get(

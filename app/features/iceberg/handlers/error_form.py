@@ -39,7 +39,8 @@ _OAUTH_ERRORS: Final = {
 }
 _MISSING: Final = (
     (re.compile(rf"{PATH}/config"), "NoSuchWarehouseException"),
-    (re.compile(rf"{PATH}/[^/]+/namespaces/{NAMESPACE}/tables/.+"), "NoSuchTableException"),
+    # Spark requests tables such as `orders.files` in the namespace of the table, and goes on if there is no table.
+    (re.compile(rf"{PATH}/[^/]+/namespaces/[^/]+/tables/.+", re.DOTALL), "NoSuchTableException"),
     (re.compile(rf"{PATH}/[^/]+/namespaces/{NAMESPACE}/views/.+"), "NoSuchViewException"),
     (re.compile(rf"{PATH}/[^/]+/namespaces(/.+)?"), "NoSuchNamespaceException"),
 )

@@ -77,7 +77,7 @@ def test_configuration_names_the_prefix_and_the_reads(
     assert config["overrides"]["prefix"] == prefix
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in config["endpoints"]
     assert "POST /v1/{prefix}/namespaces/{namespace}/tables" not in config["endpoints"]
-    assert config["defaults"] == {"scan-planning-mode": "server"}
+    assert config["defaults"] == {}
 
 
 def test_unknown_warehouse_does_not_exist(client: httpx2.Client):
@@ -282,3 +282,8 @@ def test_key_that_sees_a_part_is_shown_no_engine(tenant: Tenant):
         assert "read_with" in reader.get("/datasets/sales").json()
     with tenant.client(Grant(datasets="sales", mask=("note",))) as reader:
         assert "read_with" not in reader.get("/datasets/sales").json()
+
+
+def test_table_of_an_unknown_namespace_is_a_missing_table(client: httpx2.Client):
+    path = f"{ROOT}/v3/namespaces/headwater%1Forders/tables/files"
+    failure(client.get(path), 404, "NoSuchTableException")
