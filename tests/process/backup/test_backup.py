@@ -301,6 +301,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("schema_versions", "member_ids"),
         ("files", "written_at"),
         ("files", "layout"),
+        ("files", "unused_at"),
     ]
     for table in manifest["tables"]:
         for column in [column for name, column in added if name == table["name"]]:
