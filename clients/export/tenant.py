@@ -106,7 +106,8 @@ class TenantExport:
             listed.id, folder, partial
         )
         definition = {
-            "dataset": dataset,
+            # How engines read it names the service, and is no part of the definition.
+            "dataset": replace(dataset, read_with=None),
             "schemas": list(self.client.schemas(dataset)),
             "savepoints": list(self.client.savepoints(dataset)),
             "tags": list(self.client.tags(dataset)),

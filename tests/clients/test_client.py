@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from headwater_client import NewDataset, NewField, Problem
 from tests.support.shares import share
@@ -26,7 +27,10 @@ def rows_of(headwater, dataset, **options):
 def test_datasets_are_registered_found_listed_and_deleted(headwater, orders):
     assert orders.record_key == ("id",)
     assert [field.type for field in orders.schema.fields] == ["int64", "string"]
-    assert headwater.get_dataset("orders") == headwater.get_dataset(orders) == orders
+    dataset = headwater.get_dataset("orders")
+    assert dataset == headwater.get_dataset(orders)
+    assert "DuckDB" in [each.engine for each in dataset.read_with]
+    assert replace(dataset, read_with=None) == orders
     assert [each.name for each in headwater.datasets()] == ["orders"]
     headwater.delete_dataset(orders)
     assert list(headwater.datasets()) == []

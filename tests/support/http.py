@@ -22,6 +22,11 @@ def upsert(*rows: dict[str, Any]) -> dict[str, Any]:
     return {"operation": "upsert", "source": {"kind": "rows", "rows": list(rows)}}
 
 
+def without_engines(dataset: dict[str, Any]) -> dict[str, Any]:
+    """The JSON form of a dataset without what only the response to a request for it has: how engines read it."""
+    return {name: value for name, value in dataset.items() if name != "read_with"}
+
+
 def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     """The members of the problem document that the answer must be."""
     assert answer.status_code == status, answer.text

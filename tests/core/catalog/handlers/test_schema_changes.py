@@ -6,7 +6,7 @@ import json
 import pyarrow.ipc as ipc
 import pytest
 
-from tests.support.http import problem, upsert
+from tests.support.http import problem, upsert, without_engines
 from tests.support.schema_changes import FIRST, TRIPS, change, write
 
 NDJSON = "application/x-ndjson"
@@ -27,7 +27,7 @@ def test_schema_change_is_a_version_of_its_own(client, trips):
     assert answer.status_code == 200, answer.text
     assert answer.headers["etag"] == '"1"'
     dataset = answer.json()
-    assert dataset == client.get(trips).json()
+    assert dataset == without_engines(client.get(trips).json())
     assert dataset["version"] == 1
     assert dataset["schema"]["fields"] == [
         {"name": "id", "type": "int64", "nullable": False, "doc": None},
