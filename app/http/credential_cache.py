@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from app.access.tenants.errors import RateLimited
-from app.access.tenants.values import API_KEY, KEYS_MAX, Actor, Principal
+from app.access.tenants.values import API_KEY, KEYS_MAX, Actor, ActorKind, Principal
 from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
 from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots
@@ -226,7 +226,7 @@ class Credentials:
         self._of_tenant.clear()
 
     def _note_use(self, principal: Principal) -> None:
-        if principal.token is not None:
+        if principal.kind is not ActorKind.KEY:
             return
         with self._lock:
             keys = self._used.setdefault(principal.tenant_id, set())
@@ -244,6 +244,6 @@ def _digest(credential: str | Actor) -> bytes:
     text = (
         credential
         if isinstance(credential, str)
-        else f"\0{credential.tenant_id}:{credential.id}:{credential.token_ends}"
+        else f"\0{credential.tenant_id}:{credential.kind.value}:{credential.id}:{credential.token_ends}"
     )
     return hashlib.sha256(text.encode()).digest()

@@ -20,8 +20,8 @@ from botocore.credentials import Credentials
 from app.access.errors import NotFound
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.values import Principal
-from app.core.catalog.values import Dataset
 from app.features.objects.compose import table_keys
+from app.features.objects.ports import ServedTable
 from app.features.objects.values import BUCKET, ObjectEntry, VendedKey
 from tests.support.service import Service
 
@@ -53,14 +53,12 @@ class KnownTree:
     segment: str
     contents: dict[str, KnownContent] = field(default_factory=dict)
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> KnownContent:
+    def find(self, table: ServedTable, path: str) -> KnownContent:
         if path not in self.contents:
-            raise NotFound(f"{dataset.id} {variant}: there is no {path}")
+            raise NotFound(f"{table.dataset.id} {table.variant}: there is no {path}")
         return self.contents[path]
 
-    def listing(
-        self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int
-    ) -> Sequence[ObjectEntry]:
+    def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         paths = sorted(self.contents, key=str.encode)
         rest = [path for path in paths if path.startswith(prefix) and path.encode() > after.encode()]
         return [

@@ -135,22 +135,34 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
     valid_seconds: float
 
 
-class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a credential is of that was derived from another one: an API key by its id, or the subject of a token.
+class ActorKind(str, Enum):
+    """What the id of an actor names."""
 
-    `token_ends`: when the token expires, in seconds since the epoch; None for a key.
+    KEY = "key"
+    """An API key."""
+    TOKEN = "token"  # noqa: S105  (a kind of credentials)
+    """The subject of a token of an OpenID Connect issuer."""
+    RECIPIENT = "recipient"
+    """A recipient of a share."""
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a credential is of that was derived from another one: an API key, the subject of a token, or a recipient.
+
+    `token_ends`: when the token expires, in seconds since the epoch; None unless `kind` is `TOKEN`.
     """
 
     tenant_id: str
     id: str
+    kind: ActorKind = ActorKind.KEY
     token_ends: int | None = None
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 
-    No other value determines the tenant. `actor`: the id of the API key, or that of the subject of the `token`.
-    `key_name`: the name of the key, or the subject.
+    No other value determines the tenant. `actor`: the id of the API key, that of the subject of the `token`, or of the
+    recipient of a share, as `kind` says. `key_name`: the name of the key, or the subject.
     `grants`: the datasets that it reaches; None for all of the tenant. `suspension`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
     the tenant ends that. `expires_at`: when the key expires; None for never, and for tokens. `quotas`: those of the
@@ -159,6 +171,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     actor: str
+    kind: ActorKind = ActorKind.KEY
     token: TokenIdentity | None = None
     scopes: frozenset[KeyScope]
     key_name: str = ""

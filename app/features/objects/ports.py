@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from app.core.catalog.values import Dataset
 from app.features.objects.values import ObjectEntry
+from app.kernel.sql.conditions.row_access import RowAccess
 
 
 class ObjectContent(Protocol):
@@ -35,10 +38,20 @@ class ObjectContent(Protocol):
         ...
 
 
+class ServedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table as it is served to the owner of a key. `variant`: one of `VARIANTS`, or `SHARE`. `access`: what the owner
+    may see of the dataset at the time of the request.
+    """
+
+    dataset: Dataset
+    variant: str
+    access: RowAccess
+
+
 class ObjectTree(Protocol):
     """The objects below the location of a table whose paths have the same first segment.
 
-    Called in a thread. The caller may read the whole dataset: that is checked before.
+    Called in a thread. A tree gives nothing that the access of the table hides.
     """
 
     @property
@@ -46,17 +59,16 @@ class ObjectTree(Protocol):
         """The first segment of the paths, such as `metadata`."""
         ...
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
+    def find(self, table: ServedTable, path: str) -> ObjectContent:
         """The object at a path, which is decoded and relative to the segment. Its bytes are not made yet.
 
-        Raises NotFound for an object that no version has. Those of versions that have expired are found as long as
-        their files have rows (`unused_file_seconds`), in the rendering of today, except for lists of manifests.
+        Raises NotFound for an object that no version has, or that the access hides. Those of versions that have expired
+        are found as long as their files have rows (`unused_file_seconds`), in the rendering of today, except for lists
+        of manifests.
         """
         ...
 
-    def listing(
-        self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int
-    ) -> Sequence[ObjectEntry]:
+    def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """The first objects, in the order of the UTF-8 bytes of their paths, that start with `prefix` and are after
         `after` (all, if it is empty). `limit`: how many at most. Both texts are relative to the segment.
         """

@@ -12,7 +12,9 @@ BUCKET: Final = "hw-tables"
 REGION: Final = "us-east-1"
 """The region that clients have to state."""
 VARIANTS: Final = ("v3", "v2")
-"""The variants of a table that have a location: with deletion vectors, and with position deletes."""
+"""The variants of a table that engines load: with deletion vectors, and with position deletes."""
+SHARE: Final = "share"
+"""The variant of a table whose files recipients of shares get, by links."""
 
 
 class ObjectEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+from xml.etree import ElementTree as ET
 
 import httpx2
 import msgspec
@@ -14,18 +16,21 @@ import pytest
 
 from app.access.errors import Forbidden
 from app.access.tenants.quotas import Quotas
-from app.access.tenants.values import Grant, KeyScope, TenantChange, TenantState
+from app.access.tenants.values import ActorKind, Grant, KeyScope, TenantChange, TenantState
 from app.features.objects.compose import table_keys
+from app.features.objects.errors import TableKeyRefused
 from app.features.objects.handlers import streams
+from app.features.objects.ports import ServedTable
 from app.features.objects.repository.secrets import TableKeySecretStore
-from app.features.objects.service.keys import table_key
+from app.features.objects.service.keys import TableKey, table_key
 from app.features.objects.service.objects import TableObjects
-from app.features.objects.values import BUCKET
+from app.features.objects.values import BUCKET, SHARE, VARIANTS
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import RestrictedGrant
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, access_digest
 from tests.features.objects.conftest import PUBLIC_HOST, World
-from tests.support.http import ORDERS
-from tests.support.tables_in_s3 import KnownContent, TableClient, error_code, principal_of
+from tests.support.http import ORDERS, upsert
+from tests.support.tables_in_s3 import NAMESPACE, KnownContent, TableClient, error_code, principal_of
 from tests.support.waiting import until
 
 OBJECT = "notes/m.json"
@@ -187,23 +192,98 @@ def test_grant_is_checked_with_each_request(world: World, table: TableClient) ->
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
     principal = principal_of(world.service, world.api_key)
     objects, key = TableObjects(trees={}), table_key(table.key.access_key_id)
-    objects.check_key(key, principal, dataset)
+    assert objects.check_key(key, principal, dataset) == ServedTable(
+        dataset=dataset, variant="v3", access=EVERYTHING
+    )
     for grants in (
         (),
         (Grant(datasets="others"),),
         (Grant(datasets="orders", scopes=(KeyScope.WRITE,)),),
-        (Grant(datasets="orders", where="id > 1"),),
     ):
-        with pytest.raises((Forbidden, RestrictedGrant)):
+        with pytest.raises(Forbidden):
             objects.check_key(key, msgspec.structs.replace(principal, grants=grants), dataset)
 
 
-@pytest.mark.parametrize(
-    "grant", [Grant(datasets="orders", where="id > 1"), Grant(datasets="orders", mask=("note",))]
-)
-def test_key_that_sees_a_part_gets_no_key_for_the_table(world: World, grant: Grant) -> None:
-    with pytest.raises(RestrictedGrant):
-        world.table(world.key(grants=(grant,)))
+PARTS = [Grant(datasets="orders", where="id > 1"), Grant(datasets="orders", mask=("note",))]
+
+
+@pytest.mark.parametrize("grant", PARTS)
+def test_stored_file_is_hidden_from_a_key_that_sees_a_part(world: World, grant: Grant) -> None:
+    world.client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
+    world.service.work()
+    whole, part = world.table(), world.table(world.key(grants=(grant,)))
+    [entry] = ET.fromstring(listing(whole).content).findall(f"{NAMESPACE}Contents")
+    path = str(entry.findtext(f"{NAMESPACE}Key")).removeprefix(whole.base)
+    assert whole.get(path).status_code == 200
+    assert refused(part.get(path), "NoSuchKey", 404)
+    assert part.get(OBJECT).status_code == 404
+    assert b"Contents" not in listing(part).content
+
+
+def listing(table: TableClient) -> httpx2.Response:
+    """The listing of the data files."""
+    answer = table.send("GET", f"?list-type=2&prefix={quote(table.base + 'data/', safe='')}")
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+@pytest.mark.parametrize("before", [None, *PARTS])
+@pytest.mark.parametrize("after", [Grant(datasets="orders"), *PARTS])
+def test_key_ends_when_what_its_owner_sees_changes(world: World, before: Grant | None, after: Grant) -> None:
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
+    principal = principal_of(world.service, world.api_key)
+    owner = msgspec.structs.replace(principal, grants=None if before is None else (before,))
+    vended = table_keys(world.service.platform).issue(owner, dataset, "v3", datetime.now(UTC))
+    key = table_key(vended.access_key_id)
+    objects = TableObjects(trees={})
+    assert objects.check_key(key, owner, dataset).access == owner.access("orders")
+    changed = msgspec.structs.replace(principal, grants=(after,))
+    if owner.access("orders") == changed.access("orders"):
+        assert objects.check_key(key, changed, dataset).access == changed.access("orders")
+    else:
+        with pytest.raises(TableKeyRefused):
+            objects.check_key(key, changed, dataset)
+
+
+def test_token_that_sees_a_part_gets_no_key(world: World) -> None:
+    dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
+    owner = msgspec.structs.replace(principal_of(world.service, world.api_key), kind=ActorKind.TOKEN)
+    keys = table_keys(world.service.platform)
+    assert table_key(keys.issue(owner, dataset, "v3", datetime.now(UTC)).access_key_id).actor.token_ends
+    for grant in PARTS:
+        part = msgspec.structs.replace(owner, grants=(grant,))
+        with pytest.raises(RestrictedGrant):
+            keys.issue(part, dataset, "v3", datetime.now(UTC))
+
+
+@pytest.mark.parametrize("kind", list(ActorKind))
+@pytest.mark.parametrize("variant", [*VARIANTS, SHARE])
+def test_id_of_a_key_states_what_it_is_for(kind: ActorKind, variant: str) -> None:
+    key = TableKey(
+        generation=2**32 - 1,
+        variant=variant,
+        expires_at=1_800_000_000,
+        tenant_id=new_id(),
+        dataset_id=new_id(),
+        actor_id=new_id(),
+        kind=kind,
+        name_digest=b"digest-1",
+        access=access_digest(RowAccess(where=("id > 1",))),
+    )
+    assert len(key.access_key_id) <= 128
+    assert "/" not in key.access_key_id
+    assert table_key(key.access_key_id) == key
+    assert key.actor.kind is kind
+
+
+def test_keys_of_other_versions_are_refused(table: TableClient) -> None:
+    packed = urlsafe_b64decode(table.key.access_key_id.removeprefix("HW"))
+    # Those of version 1 were shorter by 8 bytes.
+    for other in (b"\1" + packed[1:-8], b"\1" + packed[1:], b"\3" + packed[1:], b"\2\7" + packed[2:]):
+        text = "HW" + urlsafe_b64encode(other).decode().rstrip("=")
+        foreign = msgspec.structs.replace(table.key, access_key_id=text, session_token=None)
+        client = TableClient(url=table.url, key=foreign, base=table.base)
+        assert refused(client.get(OBJECT), "InvalidAccessKeyId")
 
 
 def test_suspended_tenant_reads(world: World, table: TableClient) -> None:

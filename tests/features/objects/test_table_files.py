@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from app.features.objects.ports import ObjectTree
+from app.core.catalog.values import Dataset
+from app.features.objects.ports import ObjectTree, ServedTable
 from app.features.objects.values import BUCKET
 from app.features.retention.repository.history import HistoryStore
+from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.features.objects.conftest import World
 from tests.support.http import upsert
 from tests.support.tables_in_s3 import error_code, file_system
@@ -56,6 +58,10 @@ def test_files_have_the_rows_of_the_table(world: World) -> None:
     ]
 
 
+def seen_whole(dataset: Dataset) -> ServedTable:
+    return ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
+
+
 def data_tree(world: World) -> ObjectTree:
     """The data files of the process."""
     trees: Any = world.service.api.dependencies["object_trees"]
@@ -72,7 +78,7 @@ def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) 
     table = world.table(dataset="parted")
     trees = data_tree(world)
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
-    (before,) = trees.listing(dataset, "v3", "", "", 10)
+    (before,) = trees.listing(seen_whole(dataset), "", "", 10)
     assert b"hidden-value" in table.get(f"data/{before.path}").content
 
     change = {"changes": [{"kind": "drop", "name": "secret"}]}
@@ -91,7 +97,7 @@ def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) 
     world.service.work()
     assert error_code(table.get(f"data/{before.path}")) == "NoSuchKey"
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
-    after = trees.listing(dataset, "v3", "", "", 10)
+    after = trees.listing(seen_whole(dataset), "", "", 10)
     assert len(after) == 2
     for entry in after:
         content = table.get(f"data/{entry.path}").content
@@ -130,7 +136,7 @@ def test_files_of_other_folders_and_datasets_are_not_found(world: World) -> None
     world.client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
     world.service.work()
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "orders")
-    (entry,) = data_tree(world).listing(dataset, "v3", "", "", 10)
+    (entry,) = data_tree(world).listing(seen_whole(dataset), "", "", 10)
     table = world.table()
     assert table.get(f"data/{entry.path}").status_code == 200
     rendering, _, name = entry.path.partition("/")

@@ -15,6 +15,7 @@ from app.access.tenants.tables import api_keys, tenants, token_subjects
 from app.access.tenants.values import (
     API_KEY,
     Actor,
+    ActorKind,
     ApiKey,
     KeyScope,
     Principal,
@@ -76,12 +77,15 @@ class CredentialStore:
         return None if row is None else _of_key(row)
 
     def standing(self, actor: Actor) -> Principal | None:
-        """The principal of a live key by its id, or of the subject of a token; None if it may do nothing any more.
+        """The principal of a live key by its id, or of the subject of a token; None if it may do nothing any more, or
+        is of another kind.
 
         What a subject may do is in its token only. So it has the scope `read`, and is granted nothing.
         """
-        if actor.token_ends is not None:
+        if actor.kind is ActorKind.TOKEN and actor.token_ends is not None:
             return self._standing_of_subject(actor, actor.token_ends)
+        if actor.kind is not ActorKind.KEY:
+            return None
         with self._database.tenant(actor.tenant_id) as connection:
             row = connection.execute(_KEYS.where(api_keys.c.id == actor.id)).one_or_none()
         return None if row is None else _of_key(row)
@@ -99,6 +103,7 @@ class CredentialStore:
         return Principal(
             tenant_id=actor.tenant_id,
             actor=actor.id,
+            kind=ActorKind.TOKEN,
             key_name=row.subject,
             token=TokenIdentity(issuer=row.issuer, subject=row.subject, expires_at=ends),
             scopes=frozenset({KeyScope.READ}),
@@ -123,6 +128,7 @@ class CredentialStore:
         return Principal(
             tenant_id=row.id,
             actor=claims.identity.actor,
+            kind=ActorKind.TOKEN,
             key_name=claims.identity.subject,
             token=claims.identity,
             scopes=claims.scopes,

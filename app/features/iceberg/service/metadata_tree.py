@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from app.access.errors import NotFound
-from app.core.catalog.values import Dataset
 from app.features.iceberg.service.rendered_tables import RenderedTables
+from app.features.iceberg.service.table_form import is_open
 from app.features.iceberg.values import SnapshotSelection
-from app.features.objects.ports import ObjectContent, ObjectTree
+from app.features.objects.ports import ObjectContent, ObjectTree, ServedTable
 from app.features.objects.values import ObjectEntry
 
 _DOCUMENT: Final = re.compile(r"v(\d{1,18})-([0-9a-f]{16})\.metadata\.json", re.ASCII)
@@ -48,26 +48,31 @@ class MetadataTree:
         """The first segment of the paths."""
         return "metadata"
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
+    def find(self, table: ServedTable, path: str) -> ObjectContent:
         """The document or manifest at a path. A document of an earlier state is there as long as it is cached.
 
         Raises NotFound.
         """
+        if not is_open(table):
+            raise _no_such(path)
         path_match = _DOCUMENT.fullmatch(path)
         if path_match is None:
-            return self.manifests.find(dataset, variant, path)
+            return self.manifests.find(table, path)
+        dataset, variant = table.dataset, table.variant
         version, digest = int(path_match[1]), path_match[2]
-        table = self.tables.by_digest(dataset, variant, digest)
-        if table is None and 0 <= version <= dataset.version:
+        rendered = self.tables.by_digest(dataset, variant, digest)
+        if rendered is None and 0 <= version <= dataset.version:
             then = msgspec.structs.replace(dataset, version=version)
             tables = (self.tables.render(then, variant, selection) for selection in SnapshotSelection)
-            table = next((each for each in tables if each.digest == digest), None)
-        if table is None:
-            raise NotFound(f"there is no metadata {path!r}: load the table again")
-        return MetadataDocument(text=table.metadata.text, etag=digest)
+            rendered = next((each for each in tables if each.digest == digest), None)
+        if rendered is None:
+            raise _no_such(path)
+        return MetadataDocument(text=rendered.metadata.text, etag=digest)
 
-    def listing(
-        self, dataset: Dataset, variant: str, prefix: str, after: str, limit: int
-    ) -> Sequence[ObjectEntry]:
+    def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """The manifests. Documents are not listed: each request for the table may make another one."""
-        return self.manifests.listing(dataset, variant, prefix, after, limit)
+        return self.manifests.listing(table, prefix, after, limit)
+
+
+def _no_such(path: str) -> NotFound:
+    return NotFound(f"there is no metadata {path[:200]!r}: load the table again")

@@ -12,6 +12,7 @@ import msgspec
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.values import ValidFile
+from app.features.objects.ports import ServedTable
 from app.features.objects.service.published_files import FilePublication, ServedFiles, below_data
 from app.features.objects.values import table_location
 from app.kernel.format.dataset import DatasetDefinition
@@ -100,6 +101,11 @@ class TableForm:
             statistics=file.statistics,
             written_version=file.written_version or 0,
         )
+
+
+def is_open(table: ServedTable) -> bool:
+    """Whether the table is rendered as one of Iceberg: for who sees all of it, in a variant that engines load."""
+    return table.variant in FORMAT_VERSIONS and not table.access.restricted
 
 
 def stored_suffix(variant: str) -> str:

@@ -9,12 +9,11 @@ from hashlib import blake2b
 from typing import Final
 
 from app.access.errors import NotFound
-from app.core.catalog.values import Dataset
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import METADATA_SEGMENT, SnapshotManifests
-from app.features.iceberg.service.table_form import DELETES_SEGMENT, TableForms, stored_suffix
-from app.features.objects.ports import ObjectContent
+from app.features.iceberg.service.table_form import DELETES_SEGMENT, TableForms, is_open, stored_suffix
+from app.features.objects.ports import ObjectContent, ServedTable
 from app.features.objects.values import ObjectEntry
 from app.kernel.format.paths import data_folder, dataset_prefix
 
@@ -46,20 +45,19 @@ class ManifestTree:
         """The first segment of the paths."""
         return METADATA_SEGMENT
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
+    def find(self, table: ServedTable, path: str) -> ObjectContent:
         """The object with a name. Raises NotFound for one that is not rendered at this time."""
-        content = self.manifests.find(dataset, variant, path)
+        content = self.manifests.find(table.dataset, table.variant, path)
         return RenderedObject(
             size_bytes=len(content),
-            etag=_etag(variant, dataset.id, path),
+            etag=_etag(table.variant, table.dataset.id, path),
             media_type="avro/binary",
             content=lambda: content,
         )
 
     def listing(
         self,
-        dataset: Dataset,  # noqa: ARG002
-        variant: str,  # noqa: ARG002
+        table: ServedTable,  # noqa: ARG002
         prefix: str,  # noqa: ARG002
         after: str,  # noqa: ARG002
         limit: int,  # noqa: ARG002
@@ -81,10 +79,13 @@ class DeletesTree:
         """The first segment of the paths."""
         return DELETES_SEGMENT
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> ObjectContent:
-        """The deleted rows of a file. Raises NotFound for rows that no version has any more."""
+    def find(self, table: ServedTable, path: str) -> ObjectContent:
+        """The deleted rows of a file, for who sees the whole dataset. Raises NotFound for rows that no version has."""
+        dataset, variant = table.dataset, table.variant
         match = _DELETED.fullmatch(path)
-        if match is None or not path.endswith(stored_suffix(variant)) or "\0" in path:
+        if not is_open(table) or match is None or "\0" in path:
+            raise _no_such(path)
+        if not path.endswith(stored_suffix(variant)):
             raise _no_such(path)
         path_of_file = f"{data_folder(dataset_prefix(dataset.tenant_id, dataset.id))}/{match[2]}"
         file = self.blocks.file(dataset.tenant_id, dataset.id, path_of_file, int(match[1]))
@@ -100,8 +101,7 @@ class DeletesTree:
 
     def listing(
         self,
-        dataset: Dataset,  # noqa: ARG002
-        variant: str,  # noqa: ARG002
+        table: ServedTable,  # noqa: ARG002
         prefix: str,  # noqa: ARG002
         after: str,  # noqa: ARG002
         limit: int,  # noqa: ARG002

@@ -16,7 +16,7 @@ from app.features.objects.errors import TablesReadOnly
 from app.features.objects.handlers.credentials import signed_request
 from app.features.objects.handlers.errors import REQUEST_ID_FIELD
 from app.features.objects.handlers.streams import ObjectStreams
-from app.features.objects.ports import ObjectContent, ObjectTree
+from app.features.objects.ports import ObjectContent, ObjectTree, ServedTable
 from app.features.objects.schemas import (
     XML,
     check_parameters,
@@ -63,12 +63,12 @@ async def read_object(
     dataset = await dataset_lookups.join((principal.tenant_id, key.dataset_id))
     request.scope["state"][DATASET_NAME] = dataset.definition.name
     objects = TableObjects(trees=object_trees)
-    objects.check_key(key, principal, dataset)
+    table = objects.check_key(key, principal, dataset)
     object_key = _object_key(request)
     if not object_key:
-        return await _bucket(request, key, dataset, objects, object_streams)
+        return await _bucket(request, table, objects, object_streams)
     check_parameters(request.query_params)
-    content = await object_streams.threads.run(objects.find, key, dataset, object_key)
+    content = await object_streams.threads.run(objects.find, table, object_key)
     return await _object(request, dataset, content, object_streams)
 
 
@@ -103,7 +103,7 @@ def _check_body(request: ApiRequest) -> None:
 
 
 async def _bucket(
-    request: ApiRequest, key: TableKey, dataset: Dataset, objects: TableObjects, streams: ObjectStreams
+    request: ApiRequest, table: ServedTable, objects: TableObjects, streams: ObjectStreams
 ) -> Response[bytes]:
     fields = _fields(request)
     if is_head(request.scope):
@@ -114,14 +114,13 @@ async def _bucket(
     options = list_options(request.query_params)
     page = await streams.threads.run(
         objects.page,
-        key,
-        dataset,
+        table,
         prefix=options.prefix,
         delimiter=options.delimiter,
         after=options.after,
         keys_max=options.keys_max,
     )
-    return ApiResponse(list_document(options, page, dataset.created_at), media_type=XML, headers=fields)
+    return ApiResponse(list_document(options, page, table.dataset.created_at), media_type=XML, headers=fields)
 
 
 async def _object(

@@ -19,25 +19,31 @@ from uuid import UUID
 import msgspec
 
 from app.access.errors import scope_missing
-from app.access.tenants.values import Actor, KeyScope, Principal, seen_in_part
+from app.access.tenants.values import Actor, ActorKind, KeyScope, Principal
 from app.core.catalog.values import Dataset
 from app.features.objects.errors import KeyRefusal, TableKeyRefused
 from app.features.objects.service.secrets import KnownSecrets
-from app.features.objects.values import VARIANTS, VendedKey
+from app.features.objects.values import SHARE, VARIANTS, VendedKey
+from app.kernel.format.errors import RestrictedGrant
+from app.kernel.sql.conditions.row_access import access_digest
 
-_VERSION: Final = 1
-# Version, variant, generation, whether the actor has a token; expiry; tenant, dataset, actor; digest of the name.
-_LAYOUT: Final = struct.Struct(">BBIBI16s16s16s8s")
+_VERSION: Final = 2
+# Version, variant, generation, kind of the actor; expiry; tenant, dataset, actor; digests of the name and the access.
+_LAYOUT: Final = struct.Struct(">BBIBI16s16s16s8s8s")
+# Their places are parts of keys.
+_KEY_VARIANTS: Final = (*VARIANTS, SHARE)
+_KINDS: Final = (ActorKind.KEY, ActorKind.TOKEN, ActorKind.RECIPIENT)
 _DIGEST_BYTES: Final = 8
 _PREFIX: Final = "HW"
-_ID: Final = re.compile(r"HW([A-Za-z0-9_-]{90})")
+_ID: Final = re.compile(r"HW([A-Za-z0-9_-]{100})")
 _FORM: Final = "the access key is none of this service: get one with the table"
 
 
 class TableKey(msgspec.Struct, frozen=True, kw_only=True):
     """What an access key id states. `expires_at`: in seconds since the epoch.
 
-    `name_digest`: of the name that the dataset had when the key was made.
+    `actor_id`: of what `kind` says. `name_digest`: of the name that the dataset had when the key was made. `access`:
+    the `access_digest` of what its owner saw of it then.
     """
 
     generation: int
@@ -46,28 +52,30 @@ class TableKey(msgspec.Struct, frozen=True, kw_only=True):
     tenant_id: str
     dataset_id: str
     actor_id: str
-    of_token: bool
+    kind: ActorKind
     name_digest: bytes
+    access: bytes
 
     @property
     def actor(self) -> Actor:
         """Whose key it is."""
-        token_ends = self.expires_at if self.of_token else None
-        return Actor(tenant_id=self.tenant_id, id=self.actor_id, token_ends=token_ends)
+        token_ends = self.expires_at if self.kind is ActorKind.TOKEN else None
+        return Actor(tenant_id=self.tenant_id, id=self.actor_id, kind=self.kind, token_ends=token_ends)
 
     @property
     def access_key_id(self) -> str:
         """The text of the key: at most 128 characters, none of which is `/`."""
         packed = _LAYOUT.pack(
             _VERSION,
-            VARIANTS.index(self.variant),
+            _KEY_VARIANTS.index(self.variant),
             self.generation,
-            self.of_token,
+            _KINDS.index(self.kind),
             self.expires_at,
             UUID(self.tenant_id).bytes,
             UUID(self.dataset_id).bytes,
             UUID(self.actor_id).bytes,
             self.name_digest,
+            self.access,
         )
         return _PREFIX + _text(packed)
 
@@ -81,21 +89,21 @@ def table_key(access_key_id: str) -> TableKey:
     id_match = _ID.fullmatch(access_key_id)
     if id_match is None:
         raise TableKeyRefused(KeyRefusal.UNKNOWN_KEY, _FORM)
-    packed = urlsafe_b64decode(id_match[1] + "==")
-    version, variant, generation, of_token, expires_at, tenant, dataset, actor, digest = _LAYOUT.unpack(
-        packed
+    version, variant, generation, kind, expires_at, tenant, dataset, actor, name_digest, access = (
+        _LAYOUT.unpack(urlsafe_b64decode(id_match[1]))
     )
-    if version != _VERSION or variant >= len(VARIANTS):
+    if version != _VERSION or variant >= len(_KEY_VARIANTS) or kind >= len(_KINDS):
         raise TableKeyRefused(KeyRefusal.UNKNOWN_KEY, _FORM)
     return TableKey(
         generation=generation,
-        variant=VARIANTS[variant],
+        variant=_KEY_VARIANTS[variant],
         expires_at=expires_at,
         tenant_id=str(UUID(bytes=tenant)),
         dataset_id=str(UUID(bytes=dataset)),
         actor_id=str(UUID(bytes=actor)),
-        of_token=bool(of_token),
-        name_digest=digest,
+        kind=_KINDS[kind],
+        name_digest=name_digest,
+        access=access,
     )
 
 
@@ -119,13 +127,19 @@ class TableKeys:
     def issue(self, principal: Principal, dataset: Dataset, variant: str, now: datetime) -> VendedKey:
         """A key for the files of a table, which ends with the credential of the principal at the latest.
 
-        `variant`: one of `VARIANTS`. Raises Forbidden, RestrictedGrant, Unavailable.
+        `variant`: one of `VARIANTS`, or `SHARE`. Raises Forbidden, Unavailable, and RestrictedGrant for a token that
+        sees a part of the dataset: a request for a file has only the id of its subject, and grants are in the token.
         """
         name = dataset.definition.name
         if KeyScope.READ not in principal.scopes_on(name):
             raise scope_missing(KeyScope.READ.value)
-        if not principal.sees_whole(name):
-            raise seen_in_part(name)
+        access = principal.access(name)
+        if access.restricted and principal.kind is ActorKind.TOKEN:
+            raise RestrictedGrant(
+                f"this token sees a part of {name!r} only, and tokens get no keys for files of parts: use an API key "
+                "with the same `where` and `mask`",
+                dataset=name,
+            )
         generation, deployment_secret = self.secrets.latest()
         key = TableKey(
             generation=generation,
@@ -134,8 +148,9 @@ class TableKeys:
             tenant_id=principal.tenant_id,
             dataset_id=dataset.id,
             actor_id=principal.actor,
-            of_token=principal.token is not None,
+            kind=principal.kind,
             name_digest=_name_digest(dataset),
+            access=access_digest(access),
         )
         return VendedKey(
             access_key_id=key.access_key_id,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hmac import compare_digest
 from typing import Final
 
 from app.access.errors import NotFound, scope_missing
-from app.access.tenants.values import KeyScope, Principal, seen_in_part
+from app.access.tenants.values import ActorKind, KeyScope, Principal
 from app.core.catalog.values import Dataset
 from app.features.objects.errors import KeyRefusal, TableKeyRefused
-from app.features.objects.ports import ObjectContent, ObjectTree
+from app.features.objects.ports import ObjectContent, ObjectTree, ServedTable
 from app.features.objects.service.keys import TableKey
 from app.features.objects.values import (
     ListedObject,
@@ -19,6 +20,7 @@ from app.features.objects.values import (
     object_address,
     table_prefix,
 )
+from app.kernel.sql.conditions.row_access import EVERYTHING, access_digest
 
 # Of a page: each may be a query. A page that ends before it is full is followed by others.
 _READS_MAX: Final = 50
@@ -32,46 +34,54 @@ class TableObjects:
 
     trees: Mapping[str, ObjectTree]
 
-    def check_key(self, key: TableKey, principal: Principal, dataset: Dataset) -> None:
-        """Raises TableKeyRefused, Forbidden or RestrictedGrant unless the principal still sees the whole dataset.
+    def check_key(self, key: TableKey, principal: Principal, dataset: Dataset) -> ServedTable:
+        """The table of a key, as the principal sees it now. Raises Forbidden, TableKeyRefused if that has changed since
+        the key was made.
 
-        A token is not stored, so what it may do is not known any more: the dataset must have the name with which the
-        key was made.
+        A token is not stored, so what it may do is not known any more: it saw the whole dataset, which must have the
+        name with which the key was made.
         """
         name = dataset.definition.name
-        if key.of_token:
+        access = EVERYTHING
+        if key.kind is ActorKind.TOKEN:
             if not key.names(dataset):
                 raise TableKeyRefused(
                     KeyRefusal.DENIED, "the dataset was renamed since the key was made: get another key"
                 )
         elif KeyScope.READ not in principal.scopes_on(name):
             raise scope_missing(KeyScope.READ.value)
-        elif not principal.sees_whole(name):
-            raise seen_in_part(name)
+        else:
+            access = principal.access(name)
+        if not compare_digest(key.access, access_digest(access)):
+            raise TableKeyRefused(
+                KeyRefusal.DENIED,
+                "the rows or columns that are granted have changed since the key was made: get another key",
+            )
+        return ServedTable(dataset=dataset, variant=key.variant, access=access)
 
-    def find(self, key: TableKey, dataset: Dataset, object_key: bytes) -> ObjectContent:
+    def find(self, table: ServedTable, object_key: bytes) -> ObjectContent:
         """The object with a key, decoded. Raises TableKeyRefused for one of another table, NotFound."""
         address = object_address(object_key)
         if address is None:
             raise _no_object()
-        _check_table(key, f"{address.dataset_id}/{address.variant}/")
+        _check_table(table, f"{address.dataset_id}/{address.variant}/")
         tree = self.trees.get(address.segment)
         if tree is None:
             raise _no_object()
-        return tree.find(dataset, key.variant, address.path)
+        return tree.find(table, address.path)
 
     def page(
-        self, key: TableKey, dataset: Dataset, *, prefix: str, delimiter: str, after: str, keys_max: int
+        self, table: ServedTable, *, prefix: str, delimiter: str, after: str, keys_max: int
     ) -> ObjectPage:
         """The first objects after `after` whose keys begin with `prefix`; those that have the delimiter behind it as
         one common prefix for each text up to the delimiter.
 
         Raises TableKeyRefused for a prefix that other tables have, too.
         """
-        _check_table(key, prefix if prefix.endswith("/") else f"{prefix}/")
+        _check_table(table, prefix if prefix.endswith("/") else f"{prefix}/")
         page = ObjectPage(objects=[], common_prefixes=[], next_after=None)
         if keys_max:
-            listing = _Listing(self.trees, dataset, key.variant, prefix)
+            listing = _Listing(self.trees, table, prefix)
             page = _filled(page, listing, prefix, delimiter, after, keys_max)
         return page
 
@@ -79,11 +89,10 @@ class TableObjects:
 class _Listing:
     """The objects of a table by key, those of all trees after each other."""
 
-    def __init__(self, trees: Mapping[str, ObjectTree], dataset: Dataset, variant: str, prefix: str) -> None:
-        self._dataset = dataset
-        self._variant = variant
+    def __init__(self, trees: Mapping[str, ObjectTree], table: ServedTable, prefix: str) -> None:
+        self._table = table
         self._prefix = prefix
-        base = table_prefix(dataset.id, variant)
+        base = table_prefix(table.dataset.id, table.variant)
         self._trees = [(f"{base}{segment}/", trees[segment]) for segment in sorted(trees)]
 
     def read(self, after: str, limit: int) -> list[ListedObject]:
@@ -104,7 +113,7 @@ class _Listing:
             return []
         path_prefix = self._prefix[len(base) :]
         path_after = after[len(base) :] if after.startswith(base) else ""
-        return list(tree.listing(self._dataset, self._variant, path_prefix, path_after, limit))
+        return list(tree.listing(self._table, path_prefix, path_after, limit))
 
 
 def _filled(
@@ -139,8 +148,8 @@ def _from_groups(entries: list[ListedObject], prefix: str, delimiter: str) -> It
         yield group or entry
 
 
-def _check_table(key: TableKey, text: str) -> None:
-    if not text.startswith(table_prefix(key.dataset_id, key.variant)):
+def _check_table(table: ServedTable, text: str) -> None:
+    if not text.startswith(table_prefix(table.dataset.id, table.variant)):
         raise TableKeyRefused(KeyRefusal.DENIED, "the key is for another table: get a key with each table")
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.features.objects.errors import ObjectRequestUnsupported
+from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import FileForm, StoredDataFile, TableFileStore
 from app.features.objects.service.renderings import Renderings
 from app.features.objects.values import ObjectEntry
@@ -89,7 +90,7 @@ class DataFileContent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFiles:
-    """The data files of kept versions, and of those that have expired lately. Their callers see whole datasets."""
+    """The data files of kept versions, and of those that have expired lately: for who sees the whole dataset."""
 
     files: TableFileStore
     renderings: Renderings
@@ -97,8 +98,11 @@ class TableFiles:
     footers: Footers
     segment: str = "data"
 
-    def find(self, dataset: Dataset, variant: str, path: str) -> DataFileContent:  # noqa: ARG002
+    def find(self, table: ServedTable, path: str) -> DataFileContent:
         """See `ObjectTree`. A rendering that is not the one of today is not found."""
+        if table.access.restricted:
+            raise _missing()
+        dataset = table.dataset
         rendering, _, below_data = path.partition("/")
         stored_file = self.files.find(dataset.tenant_id, dataset.id, _folder(dataset) + below_data)
         if stored_file is None:
@@ -111,16 +115,12 @@ class TableFiles:
             storage=self.storage, footers=self.footers, stored_file=stored_file, exchange=exchange
         )
 
-    def listing(
-        self,
-        dataset: Dataset,
-        variant: str,  # noqa: ARG002
-        prefix: str,
-        after: str,
-        limit: int,
-    ) -> Sequence[ObjectEntry]:
+    def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """See `ObjectTree`. Files of several renderings are in the order of their renderings."""
         entries: list[ObjectEntry] = []
+        if table.access.restricted:
+            return entries
+        dataset = table.dataset
         for exchange, forms in self._exchanges(dataset):
             base = f"{exchange.rendering}/"
             is_below = base.startswith(prefix) or prefix.startswith(base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -31,6 +32,18 @@ class RowAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 EVERYTHING: Final = RowAccess()
+DIGEST_BYTES: Final = 8
+"""The bytes of `access_digest`."""
+
+
+def access_digest(access: RowAccess) -> bytes:
+    """A digest of the access, 8 bytes: zeros for one that hides nothing. The order of its members does not
+    matter.
+    """
+    if not access.restricted:
+        return bytes(DIGEST_BYTES)
+    facts = sorted(set(access.where)), sorted(set(access.masked))
+    return blake2b(msgspec.json.encode(facts), digest_size=DIGEST_BYTES).digest()
 
 
 def combined(accesses: Sequence[RowAccess]) -> RowAccess:

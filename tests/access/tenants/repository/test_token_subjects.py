@@ -13,6 +13,8 @@ from sqlalchemy import select, text
 
 from app.access.tenants.tables import token_subjects
 from app.access.tenants.values import (
+    Actor,
+    ActorKind,
     Grant,
     KeyScope,
     NewKey,
@@ -65,6 +67,26 @@ def test_token_is_admitted_by_the_id_or_name_of_its_tenant(stores: Stores, tenan
 @pytest.mark.parametrize("reference", [new_id(), "no-such-tenant", ""], ids=["id", "name", "nothing"])
 def test_token_of_an_unknown_tenant_is_not_admitted(stores: Stores, reference: str) -> None:
     assert stores.keys.admit(claims(reference)) is None
+
+
+def test_standing_is_that_of_the_kind_of_actor(stores: Stores, tenant_id: str) -> None:
+    key = stores.tenants.add_key(tenant_id, NewKey(name="k", scopes=(KeyScope.READ,))).key_id
+    subject = stores.keys.admit(claims(tenant_id))
+    assert subject is not None
+    assert subject.kind is ActorKind.TOKEN
+    for kind in ActorKind:
+        ends = int(datetime.now(UTC).timestamp()) + 60 if kind is ActorKind.TOKEN else None
+        found = {
+            actor_id: stores.keys.standing(
+                Actor(tenant_id=tenant_id, id=actor_id, kind=kind, token_ends=ends)
+            )
+            for actor_id in (key, subject.actor)
+        }
+        # An id of one kind names nothing of another one.
+        known = {ActorKind.KEY: key, ActorKind.TOKEN: subject.actor}.get(kind)
+        assert {actor_id: each is not None and each.kind for actor_id, each in found.items()} == {
+            actor_id: kind if actor_id == known else False for actor_id in found
+        }
 
 
 def test_token_of_a_deleted_tenant_is_not_admitted_and_records_nothing(

@@ -21,6 +21,7 @@ from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests, list_name
 from app.features.iceberg.service.table_form import TableForms
 from app.features.iceberg.service.trees import DeletesTree
+from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import TableFileStore
 from app.features.objects.service.published_files import FilePublication
 from app.features.objects.service.renderings import Renderings
@@ -29,6 +30,7 @@ from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.paths import data_folder, dataset_prefix
+from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.kernel.iceberg.tables import avro_records
 from tests.support.lakehouse import commit_of, data_file, written_once
 from tests.support.store_fixtures import Stores
@@ -119,6 +121,7 @@ def test_manifests_list_the_files_of_each_version(
 ) -> None:
     rendered = rendering()
     form = rendered.forms.of(history, variant)
+    table = ServedTable(dataset=history, variant=variant, access=EVERYTHING)
     tree = DeletesTree(blocks=rendered.blocks, forms=rendered.forms, deletes=rendered.deletes)
     for version in range(1, VERSIONS + 1):
         live = stores.timeline.live_files(history.tenant_id, history.id, version, None)
@@ -135,7 +138,7 @@ def test_manifests_list_the_files_of_each_version(
                 assert (entry["status"] == _ADDED) == (entry["snapshot_id"] == version)
                 if record["content"] == 1:
                     below = path.removeprefix(f"{form.location}/deletes/")
-                    content = tree.find(history, variant, below)
+                    content = tree.find(table, below)
                     assert content.size_bytes == entry["data_file"]["file_size_in_bytes"]
                     assert len(content.read(0, 2**20)) == content.size_bytes
         assert set(data) == {form.data_path(file) for file in live}

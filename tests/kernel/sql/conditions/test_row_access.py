@@ -14,7 +14,7 @@ from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.parse import parse_filter
-from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, combined
+from app.kernel.sql.conditions.row_access import DIGEST_BYTES, EVERYTHING, RowAccess, access_digest, combined
 
 COLUMNS = ("a", "b")
 SCHEMA = Schema(id=1, fields=(Field(id=1, name="a", type="int64"), Field(id=2, name="b", type="string")))
@@ -85,3 +85,17 @@ def test_masked_column_cannot_be_used_under_any_of_its_names() -> None:
     shown = bound.shown(rows)
     assert shown.to_pylist() == [{"was_a": None, "b": "x"}]
     assert shown.schema.field("was_a").nullable
+
+
+@given(first=accesses, other=accesses)
+def test_digests_of_different_accesses_differ(first: RowAccess, other: RowAccess) -> None:
+    assert (access_digest(first) == access_digest(other)) == (first == other)
+    assert len(access_digest(first)) == DIGEST_BYTES
+    assert (access_digest(first) == bytes(DIGEST_BYTES)) == (not first.restricted)
+
+
+def test_digest_is_of_sets() -> None:
+    one = RowAccess(where=("a = 1", "b = 'x'"), masked=("a", "b"))
+    other = RowAccess(where=("b = 'x'", "a = 1", "a = 1"), masked=("b", "a"))
+    assert access_digest(one) == access_digest(other)
+    assert access_digest(RowAccess(where=("a",))) != access_digest(RowAccess(masked=("a",)))
