@@ -85,3 +85,21 @@ def _stored(service: Service, path: str) -> bytes:
 def test_no_plan_has_a_bound_of_a_dropped_column(dataset: OpenDataset) -> None:
     plan = dataset.client.post(f"{path_of(dataset.name)}/plan", json={"snapshot-id": dataset.version})
     assert _MARK not in answered(plan).text
+
+
+def test_no_document_of_before_has_the_name_of_a_dropped_column(service: Service) -> None:
+    tenant = Tenant.new(service)
+    fields = [{"name": "id", "type": "int64"}, {"name": "secret", "type": "string"}]
+    dataset = tenant.dataset("named", schema={"fields": fields}, record_key=["id"])
+    dataset.upsert({"id": 1, "secret": "a"})
+    before = VendedTable.loaded(tenant.client, dataset.address)
+    dataset.change({"kind": "drop", "name": "secret"})
+    dataset.upsert({"id": 2})
+    dropped = VendedTable.loaded(tenant.client, dataset.address)
+    assert b"secret" in dropped.content(dropped.document["metadata-location"])
+    dataset.succeed("cleans", versions=1)
+    after = VendedTable.loaded(tenant.client, dataset.address)
+    for table in (before, dropped):
+        assert after.object(table.document["metadata-location"]).status_code == 404
+    assert b"secret" not in after.content(after.document["metadata-location"])
+    tenant.client.close()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
 
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.open.conftest import Readers
 from tests.open.datasets import OpenDataset, Tenant
 from tests.open.engines import ENGINES, PYICEBERG, Engine, Reader
 from tests.open.facade import VendedTable
 from tests.support.left_out import left_out
-from tests.support.service import Service
+from tests.support.postgres import TestServer
+from tests.support.service import Service, running_service, settings_for
 
 _ROWS: Final = 30
 _COMMITS: Final = 25
@@ -26,6 +30,16 @@ _SCHEMA: Final = {
         {"name": "note", "type": "string"},
     ]
 }
+
+
+@pytest.fixture(scope="module")
+def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
+    """A service whose files outlive their versions by the time that a deployment has."""
+    with TemporaryDirectory(prefix="headwater-tests-") as directory, postgres.fresh_database() as name:
+        urls = (postgres.application_url(name), postgres.admin_url(name), redis.url)
+        settings = replace(settings_for(*urls, Path(directory)), unused_file_seconds=3_600.0)
+        with running_service(settings) as running:
+            yield running
 
 
 @pytest.fixture
@@ -100,12 +114,6 @@ def _held(
     return found
 
 
-_EXPIRES: Final = pytest.mark.xfail(
-    strict=True, reason="metadata and files of a version end with it, and not a key lifetime later"
-)
-
-
-@_EXPIRES
 @left_out("OPEN", "test-open")
 def test_version_that_expires_while_it_is_read_is_read_to_its_end(
     reader: Readers, own: Tenant, tmp_path: Path
@@ -125,7 +133,6 @@ def test_version_that_expires_while_it_is_read_is_read_to_its_end(
     assert (len(rows["id"]), set(rows["n"])) == (_ROWS - 1, {1})
 
 
-@_EXPIRES
 def test_objects_of_a_version_that_expires_are_there_as_long_as_a_key(own: Tenant) -> None:
     dataset = own.dataset("stays", schema=_SCHEMA, record_key=["id"])
     _commit(dataset, 1)
@@ -134,6 +141,7 @@ def test_objects_of_a_version_that_expires_are_there_as_long_as_a_key(own: Tenan
     _commit(dataset, 2)
     dataset.succeed("compactions")
     dataset.succeed("cleans", versions=1)
+    assert table.content(table.document["metadata-location"])
     for snapshot in table.snapshots():
         for entry in table.entries(snapshot):
             assert table.content(entry["data_file"]["file_path"])

@@ -63,8 +63,7 @@ class ObjectTree(Protocol):
         """The object at a path, which is decoded and relative to the segment. Its bytes are not made yet.
 
         Raises NotFound for an object that no version has, or that the access hides. Those of versions that have expired
-        are found as long as their files have rows (`unused_file_seconds`), in the rendering of today, except for lists
-        of manifests.
+        are found as long as their files have rows (`unused_file_seconds`), in the rendering of today.
         """
         ...
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
-from app.core.timeline.repository.kept_versions import reading_version
+from app.core.timeline.repository.kept_versions import reading_files_of, reading_version
 from app.core.timeline.repository.live_files import halves
 from app.core.timeline.tables import files
 from app.core.timeline.values import FileBlock, FileCounts, ValidFile
@@ -112,10 +112,10 @@ class FileBlockStore:
     ) -> list[FileCounts]:
         """The counts of the files that the commits [first, end) wrote, of each `step` commits and part, in any order.
 
-        Raises VersionExpired, NotFound (dataset gone).
+        Raises VersionExpired if files of the version are not known any more, NotFound (dataset gone).
         """
         values = {"dataset": dataset_id, "version": version, "first": first, "end": end}
-        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+        with reading_files_of(self._database, tenant_id, dataset_id, version) as connection:
             text: str | None = connection.execute(_counts(step, parts), values).scalar_one()
         numbers = list(map(int, text.split(_SEPARATOR))) if text else []
         return [FileCounts(*numbers[at : at + _MEMBERS]) for at in range(0, len(numbers), _MEMBERS)]

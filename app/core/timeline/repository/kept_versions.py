@@ -31,7 +31,7 @@ from app.core.catalog.tables import heads
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import JobState
 from app.core.timeline.errors import VersionExpired
-from app.core.timeline.tables import named_versions, read_leases
+from app.core.timeline.tables import commits, files, named_versions, read_leases
 from app.infra.db.session import Database
 
 # The first half of the key of an advisory lock; the second half is a hash of the dataset's id.
@@ -128,6 +128,32 @@ def reading_version(
         check_kept(connection, dataset_id, version)
 
 
+@contextmanager
+def reading_files_of(
+    database: Database, tenant_id: str, dataset_id: str, version: int
+) -> Iterator[Connection]:
+    """A transaction that reads files of a version, kept or expired lately. At its end it raises VersionExpired if rows
+    of the version's files have been removed, NotFound (dataset gone).
+    """
+    with database.tenant(tenant_id) as connection:
+        yield connection
+        check_files_known(connection, dataset_id, version)
+
+
+def check_files_known(connection: Connection, dataset_id: str, version: int) -> None:
+    """Raises VersionExpired if the version has expired and rows of its files have been removed since, NotFound.
+
+    They stay for `unused_file_seconds` after the clean that finds the files unused. Each commit states how many it adds
+    and removes, so their number is known. Rows of files that the same transaction has read before are then complete.
+    """
+    try:
+        check_kept(connection, dataset_id, version)
+    except VersionExpired:
+        values = {"dataset": dataset_id, "version": version}
+        if not connection.execute(_COMPLETE, values).scalar_one():
+            raise
+
+
 def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
     """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
     pins = pinned_versions(dataset_id).subquery()
@@ -163,6 +189,21 @@ _KEPT: Final = select(
         select(_PINNED.c.version).where(_PINNED.c.version == _VERSION).exists(),
     ).label("kept"),
 ).where(heads.c.dataset_id == _DATASET)
+_ADDED: Final = (
+    select(func.coalesce(func.sum(commits.c.files_added - commits.c.files_removed), 0))
+    .where(commits.c.dataset_id == _DATASET, commits.c.version <= _VERSION)
+    .scalar_subquery()
+)
+_PRESENT: Final = (
+    select(func.count())
+    .where(
+        files.c.dataset_id == _DATASET,
+        files.c.added_version <= _VERSION,
+        or_(files.c.removed_version.is_(None), files.c.removed_version > _VERSION),
+    )
+    .scalar_subquery()
+)
+_COMPLETE: Final = select(_ADDED == _PRESENT)
 
 
 def _not_found(dataset_id: str) -> NotFound:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import func, or_, select
 
+from app.core.catalog.tables import heads
 from app.core.timeline.tables import commits, files
 from app.features.iceberg.values import KeptVersion, PendingWrites
 from app.infra.db.any_of import any_of
@@ -36,6 +37,21 @@ class TableVersionStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return [_version(row) for row in connection.execute(query)]
+
+    def has_files_since(self, tenant_id: str, dataset_id: str, first: int) -> bool:
+        """Whether all files are known that a version from `first` on had: those that are not kept expired lately."""
+        earliest = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id).scalar_subquery()
+        removed = select(func.coalesce(func.sum(commits.c.files_removed), 0)).where(
+            commits.c.dataset_id == dataset_id, commits.c.version > first, commits.c.version <= earliest
+        )
+        rows = select(func.count()).where(
+            files.c.dataset_id == dataset_id,
+            files.c.removed_version > first,
+            files.c.removed_version <= earliest,
+        )
+        query = select(removed.scalar_subquery() == rows.scalar_subquery())
+        with self._database.tenant(tenant_id) as connection:
+            return bool(connection.execute(query).scalar_one())
 
     def has_files_of(self, tenant_id: str, dataset_id: str, schema_ids: Collection[int]) -> bool:
         """Whether the head has a file of rows that was written under one of these schemas."""

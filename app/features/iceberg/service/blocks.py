@@ -40,7 +40,9 @@ class BlockCounts:
     )
 
     def of(self, dataset: Dataset, version: int) -> list[tuple[FileBlock, list[FileCounts]]]:
-        """The blocks of a version, in their order. Raises VersionExpired, NotFound (dataset gone)."""
+        """The blocks of a version, in their order. Raises VersionExpired if some of its files are not
+        known any more, NotFound (dataset gone).
+        """
         at = dataset.tenant_id, dataset.id, version
         counts = self._by_step(at)
         dense = [each.first for each in counts if each.files > BLOCK_FILES]

@@ -9,9 +9,10 @@ list, and a commit changes the paths of few.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -45,6 +46,8 @@ _LISTED_BYTES: Final = 1_024
 # Of files that are read from the catalogue at once.
 _BLOCKS_AT_ONCE: Final = 8
 _END: Final = 2**62
+CACHE_SECONDS: Final = 600.0
+"""For how long rendered bytes are used: values of files that are gone since are in no response for longer."""
 _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
@@ -52,7 +55,7 @@ _MANIFEST: Final = re.compile(
     r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})([ae])s([01])-([0-9a-f]{16})\.avro",
     re.ASCII,
 )
-_LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})([cr])\.avro", re.ASCII)
+_LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})\.avro", re.ASCII)
 
 
 class _Rows(NamedTuple):
@@ -76,9 +79,21 @@ class _Rows(NamedTuple):
         return f"{self.kind}{block.first}x{block.end - block.first}{part}-{self.latest}n{self.number}{state}"
 
 
-def list_name(form: TableForm, version: int, parent: int | None) -> str:
-    """The name of the manifest list of a snapshot. `parent`: the version before it, None if it is not kept."""
-    return f"snap-{version}-{form.digest}{'r' if parent is None else 'c'}.avro"
+class _Cached(NamedTuple):
+    """A rendered object. `until`: when it is rendered again, by the clock of the process."""
+
+    content: bytes
+    until: float
+
+
+def list_name(form: TableForm, version: int) -> str:
+    """The name of the manifest list of a snapshot."""
+    return f"snap-{version}-{form.digest}.avro"
+
+
+def parent_of(version: int) -> int | None:
+    """The version before a version, whether it is kept or not. None for the first."""
+    return version - 1 if version > 1 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +103,8 @@ class SnapshotManifests:
     blocks: FileBlockStore
     forms: TableForms
     deletes: DeleteFiles
-    _contents: ByteCache[str, bytes] = field(default_factory=lambda: ByteCache(_CACHE_BYTES))
+    clock: Callable[[], float] = monotonic
+    _contents: ByteCache[str, _Cached] = field(default_factory=lambda: ByteCache(_CACHE_BYTES))
     _lists: ByteCache[str, tuple[ListedManifest, ...]] = field(
         default_factory=lambda: ByteCache(_FACTS_BYTES)
     )
@@ -103,7 +119,7 @@ class SnapshotManifests:
         form = self.forms.of(dataset, variant)
         if match := _LIST.fullmatch(name):
             if match[2] == form.digest and 0 < int(match[1]) <= dataset.version:
-                return self._once(form, name, lambda: self._list(form, int(match[1]), match[3] == "c"))
+                return self._once(form, name, lambda: self._list(form, int(match[1])))
         elif (match := _MANIFEST.fullmatch(name)) and match[10] == form.digest:
             return self._once(form, name, lambda: self._manifest(form, _rows_of(match), int(match[9])))
         raise _no_such(name)
@@ -111,22 +127,28 @@ class SnapshotManifests:
     def _once(self, form: TableForm, name: str, render: Any) -> bytes:
         """The bytes of a name: cached, or rendered once for all who request them."""
         key = f"{form.location}/{name}"
-        content = self._contents.get(key)
-        if content is None:
-            content = _shared(self._flights, key, render)
-            self._contents.put(key, content, len(content))
+        cached = self._contents.get(key)
+        if cached is not None and self.clock() < cached.until:
+            return cached.content
+        content: bytes = _shared(self._flights, key, render)
+        self._put_content(key, content)
         return content
 
-    def _list(self, form: TableForm, version: int, has_parent: bool) -> bytes:
+    def _put_content(self, key: str, content: bytes) -> None:
+        self._contents.put(key, _Cached(content, self.clock() + CACHE_SECONDS), len(content))
+
+    def _list(self, form: TableForm, version: int) -> bytes:
         try:
             manifests = self.manifests_of(form, version)
         except VersionExpired as error:
             raise NotFound(str(error)) from None
-        parent = version - 1 if has_parent else None
-        return manifest_list(manifests, version, parent, form.manifests.format_version)
+        return manifest_list(manifests, version, parent_of(version), form.manifests.format_version)
 
     def manifests_of(self, form: TableForm, version: int) -> Sequence[ListedManifest]:
-        """The manifests of a snapshot: those of files, then those of deletion vectors. Raises VersionExpired."""
+        """The manifests of a snapshot: those of files, then those of deletion vectors.
+
+        Raises VersionExpired if the version has expired and some of its files are not known any more.
+        """
         states = self._states(form.dataset, version)
         missing = [state for state in states if self._lists.get(_key(form, state)) is None]
         fresh: dict[str, tuple[ListedManifest, ...]] = {}
@@ -155,7 +177,17 @@ class SnapshotManifests:
         valid = self.blocks.files(dataset.tenant_id, dataset.id, version, blocks)
         by_key = {}
         for state in states:
-            mine = [each for each in valid if each.is_in(state.block)]
+            mine = [
+                each
+                for each in valid
+                if each.is_in(state.block) and (state.kind == _DATA or has_vector(each))
+            ]
+            if len(mine) != state.number:
+                raise VersionExpired(
+                    f"version {version} expired while its manifests were made",
+                    version=version,
+                    earliest=dataset.earliest_version,
+                )
             by_key[_key(form, state)] = self._put(form, state, mine)
         return by_key
 
@@ -164,7 +196,7 @@ class SnapshotManifests:
         for spec_id, manifest in self._by_spec(form, state, valid).items():
             name = f"{state.name}s{spec_id}-{form.digest}.avro"
             path = f"{form.location}/{METADATA_SEGMENT}/{name}"
-            self._contents.put(f"{form.location}/{name}", manifest.content, len(manifest.content))
+            self._put_content(f"{form.location}/{name}", manifest.content)
             manifests.append(ListedManifest(path=path, facts=manifest.facts))
         self._lists.put(_key(form, state), tuple(manifests), _LISTED_BYTES * len(manifests))
         return tuple(manifests)
@@ -181,7 +213,7 @@ class SnapshotManifests:
             for spec_id, entries in sorted(by_spec(form.manifests, data).items()):
                 manifests[spec_id] = data_manifest(form.manifests, entries, version, spec_id)
         else:
-            vectors = [self.deletes.entry(form, each.file) for each in valid if has_vector(each)]
+            vectors = [self.deletes.entry(form, each.file) for each in valid]
             for spec_id, deletes in sorted(by_spec(form.manifests, vectors).items()):
                 manifests[spec_id] = delete_manifest(form.manifests, deletes, version, spec_id)
         return {

@@ -12,11 +12,10 @@ import msgspec
 from app.access.errors import NotFound
 from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import is_open
-from app.features.iceberg.values import SnapshotSelection
 from app.features.objects.ports import ObjectContent, ObjectTree, ServedTable
 from app.features.objects.values import ObjectEntry
 
-_DOCUMENT: Final = re.compile(r"v(\d{1,18})-([0-9a-f]{16})\.metadata\.json", re.ASCII)
+_DOCUMENT: Final = re.compile(r"v(\d{1,18})-(\d{1,18})-([0-9a-f]{16})\.metadata\.json", re.ASCII)
 
 
 class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,25 +48,20 @@ class MetadataTree:
         return "metadata"
 
     def find(self, table: ServedTable, path: str) -> ObjectContent:
-        """The document or manifest at a path. A document of an earlier state is there as long as it is cached.
-
-        Raises NotFound.
-        """
+        """The document or manifest at a path, also one of before later commits and cleans. Raises NotFound."""
         if not is_open(table):
             raise _no_such(path)
         path_match = _DOCUMENT.fullmatch(path)
         if path_match is None:
             return self.manifests.find(table, path)
-        dataset, variant = table.dataset, table.variant
-        version, digest = int(path_match[1]), path_match[2]
-        rendered = self.tables.by_digest(dataset, variant, digest)
-        if rendered is None and 0 <= version <= dataset.version:
-            then = msgspec.structs.replace(dataset, version=version)
-            tables = (self.tables.render(then, variant, selection) for selection in SnapshotSelection)
-            rendered = next((each for each in tables if each.digest == digest), None)
-        if rendered is None:
+        dataset = table.dataset
+        version, earliest, digest = int(path_match[1]), int(path_match[2]), path_match[3]
+        if not (earliest <= version <= dataset.version and earliest <= dataset.earliest_version):
             raise _no_such(path)
-        return MetadataDocument(text=rendered.metadata.text, etag=digest)
+        document = self.tables.of_state(dataset, table.variant, version, earliest, digest)
+        if document is None:
+            raise _no_such(path)
+        return MetadataDocument(text=document.metadata.text, etag=digest)
 
     def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """The manifests. Documents are not listed: each request for the table may make another one."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.features.iceberg.errors import TableNotCarried
 from app.features.iceberg.repository.table_versions import TableVersionStore
-from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name
+from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name, parent_of
 from app.features.iceberg.service.response_pieces import Piece
 from app.features.iceberg.service.table_form import TableForm, TableForms
 from app.features.iceberg.values import KeptVersion, PendingWrites, SnapshotSelection
@@ -41,11 +42,15 @@ _SNAPSHOT_BYTES: Final = 1_500
 
 
 class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A metadata document. `digest`: of its text. `metadata_path`: below the location of the table."""
+    """A metadata document. `digest`: of its text. `metadata_path`: below the location of the table.
+
+    `first_version`: the first that it has as a snapshot, beside those with a name.
+    """
 
     metadata: Piece
     digest: str
     metadata_path: str
+    first_version: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +71,30 @@ class RenderedTables:
 
         Raises TableNotCarried for a table that no client could read.
         """
+        return self._render(self.forms.of(dataset, variant), selection)
+
+    def of_state(
+        self, dataset: Dataset, variant: str, version: int, earliest_version: int, digest: str
+    ) -> RenderedTable | None:
+        """The document with a digest that the table had at a version, when its history began at `earliest_version`.
+
+        None if it is not there any more: the table is rendered in another way since, its names have changed and the
+        document is not cached, or one of its versions has expired and files of it are gone.
+        """
         form = self.forms.of(dataset, variant)
-        names = {name: version for name, version in form.names.items() if 0 < version <= dataset.version}
+        table = self.documents.get(_by_digest(form, digest))
+        if table is None:
+            then = replace(dataset, version=version, earliest_version=earliest_version)
+            form = TableForm(dataset=then, variant=variant, files=form.files, names=form.names)
+            tables = (self._document(form, selection) for selection in SnapshotSelection)
+            table = next((each for each in tables if each.digest == digest), None)
+        if table is None or table.first_version >= dataset.earliest_version:
+            return table
+        is_complete = self.versions.has_files_since(dataset.tenant_id, dataset.id, table.first_version)
+        return table if is_complete else None
+
+    def _render(self, form: TableForm, selection: SnapshotSelection) -> RenderedTable:
+        dataset = form.dataset
         key = (
             dataset.tenant_id,
             dataset.id,
@@ -76,23 +103,21 @@ class RenderedTables:
             dataset.earliest_version,
             form.digest,
             selection,
-            tuple(names.items()),
+            tuple(_names(form).items()),
         )
         table = self.documents.get(key)
         if table is None:
-            table = _document(self._table(form, selection, names), dataset.version)
+            table = self._document(form, selection)
             self.documents.put(key, table, len(table.metadata.text) + len(table.metadata.deflated))
-            self.documents.put(_by_digest(dataset, variant, table.digest), table, 0)
+            self.documents.put(_by_digest(form, table.digest), table, 0)
         return table
 
-    def by_digest(self, dataset: Dataset, variant: str, digest: str) -> RenderedTable | None:
-        """A document that was rendered lately, by its digest."""
-        return self.documents.get(_by_digest(dataset, variant, digest))
+    def _document(self, form: TableForm, selection: SnapshotSelection) -> RenderedTable:
+        first_version = _span(form.dataset, selection).start
+        return _document(self._table(form, selection), form.dataset, first_version)
 
-    def _table(
-        self, form: TableForm, selection: SnapshotSelection, names: Mapping[str, int]
-    ) -> TableVersions:
-        dataset = form.dataset
+    def _table(self, form: TableForm, selection: SnapshotSelection) -> TableVersions:
+        dataset, names = form.dataset, _names(form)
         schemas = [form.files.schemas[number] for number in sorted(form.files.schemas)]
         self._check_carried(form, schemas)
         pending = self._pending(dataset)
@@ -127,8 +152,7 @@ class RenderedTables:
         if missing or rest:
             fresh_span = range(missing[0], missing[-1] + 1) if missing else range(0)
             versions = self.versions.versions(dataset.tenant_id, dataset.id, fresh_span, rest)
-            numbers = {*earlier, *(each.version for each in versions)}
-            fresh = _by_version(form, versions, numbers, pending)
+            fresh = _by_version(form, versions, pending)
         every = {
             number: snapshot
             for number in sorted({*span, *others})
@@ -158,6 +182,11 @@ class RenderedTables:
         return self.versions.pending(dataset.tenant_id, dataset.id)
 
 
+def _names(form: TableForm) -> dict[str, int]:
+    """The versions with a name, up to that of the table."""
+    return {name: version for name, version in form.names.items() if 0 < version <= form.dataset.version}
+
+
 def _waiting(pending: PendingWrites, version: int) -> dict[str, str]:
     """What says of a table, or a snapshot, that it has the rows as of the last compaction."""
     compaction = pending.compacted_version(version)
@@ -174,8 +203,9 @@ def _omission(form: TableForm) -> dict[str, str]:
     return {"headwater.omitted": ", ".join(names), "headwater.omitted-reason": _OMITTED}
 
 
-def _by_digest(dataset: Dataset, variant: str, digest: str) -> tuple[object, ...]:
-    return dataset.tenant_id, dataset.id, variant, digest
+def _by_digest(form: TableForm, digest: str) -> tuple[object, ...]:
+    """The key of a document, which is found as long as the table is rendered in the same way."""
+    return form.dataset.tenant_id, form.location, form.digest, digest
 
 
 def _keeps_pending(definition: DatasetDefinition) -> bool:
@@ -193,18 +223,17 @@ def _span(dataset: Dataset, selection: SnapshotSelection) -> range:
 
 
 def _by_version(
-    form: TableForm, versions: Sequence[KeptVersion], numbers: Collection[int], pending: PendingWrites
+    form: TableForm, versions: Sequence[KeptVersion], pending: PendingWrites
 ) -> dict[int, IcebergSnapshot]:
-    """Versions as snapshots. The parent of one is the version before it, if that is listed."""
+    """Versions as snapshots. The parent of one is the version before it, also where that is not kept any more."""
     folder = f"{form.location}/{METADATA_SEGMENT}"
     return {
         each.version: iceberg_snapshot(
-            _snapshot(each, form, f"{folder}/{list_name(form, each.version, parent)}", pending),
-            parent,
+            _snapshot(each, form, f"{folder}/{list_name(form, each.version)}", pending),
+            parent_of(each.version),
             form.manifests.format_version,
         )
         for each in versions
-        for parent in [each.version - 1 if each.version - 1 in numbers else None]
     }
 
 
@@ -256,7 +285,7 @@ def _operation(version: KeptVersion, definition: DatasetDefinition) -> str:
     return "overwrite"
 
 
-def _document(table: TableVersions, version: int) -> RenderedTable:
+def _document(table: TableVersions, dataset: Dataset, first_version: int) -> RenderedTable:
     try:
         text = msgspec.json.encode(table_metadata(table))
     except UncarriedColumn as error:
@@ -265,5 +294,11 @@ def _document(table: TableVersions, version: int) -> RenderedTable:
     return RenderedTable(
         metadata=Piece.of(text),
         digest=digest,
-        metadata_path=f"metadata/v{version}-{digest}.metadata.json",
+        metadata_path=f"{METADATA_SEGMENT}/{document_name(dataset.version, dataset.earliest_version, digest)}",
+        first_version=first_version,
     )
+
+
+def document_name(version: int, earliest_version: int, digest: str) -> str:
+    """The name of a metadata document, with what it is rendered from again after later commits and cleans."""
+    return f"v{version}-{earliest_version}-{digest}.metadata.json"

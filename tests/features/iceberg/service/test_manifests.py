@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -16,20 +17,27 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import FileBlock, Published
+from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service import blocks
 from app.features.iceberg.service.delete_files import DeleteFiles
-from app.features.iceberg.service.manifests import SnapshotManifests, list_name
+from app.features.iceberg.service.manifests import CACHE_SECONDS, SnapshotManifests, list_name
+from app.features.iceberg.service.metadata_tree import MetadataTree
+from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import TableForms
-from app.features.iceberg.service.trees import DeletesTree
+from app.features.iceberg.service.trees import DeletesTree, ManifestTree
+from app.features.iceberg.values import SnapshotSelection
 from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import TableFileStore
 from app.features.objects.service.published_files import FilePublication
 from app.features.objects.service.renderings import Renderings
+from app.features.retention.repository.history import HistoryStore
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.storage import LocalStorage
+from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.paths import data_folder, dataset_prefix
+from app.kernel.format.policies import HistoryPolicy
 from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.kernel.iceberg.tables import avro_records
 from tests.support.lakehouse import commit_of, data_file, written_once
@@ -105,7 +113,7 @@ def listed(
 ) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The manifests of a snapshot: by name, what the list says of each, and its entries."""
     form = rendered.forms.of(dataset, variant)
-    _, records = avro_records(rendered.find(dataset, variant, list_name(form, version, version - 1)))
+    _, records = avro_records(rendered.find(dataset, variant, list_name(form, version)))
     found = {}
     for record in records:
         name = record["manifest_path"].removeprefix(f"{form.location}/metadata/")
@@ -154,6 +162,102 @@ def test_manifest_is_found_by_its_path_alone(
             assert elsewhere.find(history, "v3", name) == rendered.find(history, "v3", name)
 
 
+def expire(stores: Stores, dataset: Dataset, first: int) -> Dataset:
+    """Versions before `first` expire, and their files are found to be unused."""
+    history = HistoryStore(stores.database)
+    place = dataset.tenant_id, dataset.id
+    history.advance_start(*place, HistoryPolicy(versions=VERSIONS - first + 1))
+    history.expire_files(*place, 0, 1_000)
+    return stores.catalog.get(*place)
+
+
+def test_expired_version_is_listed_until_rows_of_its_files_are_removed(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    before = {version: listed(rendering(), history, "v3", version) for version in range(1, VERSIONS + 1)}
+    dataset = expire(stores, history, VERSIONS)
+    assert dataset.earliest_version == VERSIONS
+    for version, found in before.items():
+        assert listed(rendering(), dataset, "v3", version) == found
+    place = dataset.tenant_id, dataset.id
+    assert HistoryStore(stores.database).remove_files(*place, unused_seconds=0, limit=1) == 1
+    rendered, lost = rendering(), []
+    for version, found in before.items():
+        try:
+            assert listed(rendered, dataset, "v3", version) == found
+        except NotFound:
+            lost.append(version)
+    assert lost == list(range(lost[0], lost[-1] + 1))
+    assert lost[-1] < VERSIONS
+
+
+def test_version_whose_files_are_removed_while_it_is_listed_is_not_found(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    rendered = rendering()
+    dataset = expire(stores, history, VERSIONS)
+    form = rendered.forms.of(dataset, "v3")
+    read = FileBlockStore.files
+
+    def remove_first(*request: Any) -> Any:
+        HistoryStore(stores.database).remove_files(
+            dataset.tenant_id, dataset.id, unused_seconds=0, limit=1_000
+        )
+        return read(*request)
+
+    monkeypatch.setattr(FileBlockStore, "files", remove_first)
+    with pytest.raises(NotFound):
+        rendered.find(dataset, "v3", list_name(form, VERSIONS // 2))
+
+
+def test_rendered_bytes_are_used_for_a_time(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    now = [0.0]
+    rendered = dataclasses.replace(rendering(), clock=lambda: now[0])
+    dataset = expire(stores, history, VERSIONS)
+    name = list_name(rendered.forms.of(dataset, "v3"), VERSIONS // 2)
+    content = rendered.find(dataset, "v3", name)
+    HistoryStore(stores.database).remove_files(dataset.tenant_id, dataset.id, unused_seconds=0, limit=1_000)
+    now[0] = CACHE_SECONDS - 1
+    assert rendered.find(dataset, "v3", name) == content
+    now[0] = CACHE_SECONDS
+    with pytest.raises(NotFound):
+        rendered.find(dataset, "v3", name)
+
+
+def test_document_of_before_a_clean_is_found_as_long_as_the_files_of_its_versions(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    def tables() -> RenderedTables:
+        return RenderedTables(
+            versions=TableVersionStore(stores.database),
+            forms=rendering().forms,
+            documents=ByteCache(2**20),
+            snapshots=ByteCache(2**20),
+        )
+
+    def found(tables: RenderedTables, path: str) -> bytes:
+        tree = MetadataTree(tables=tables, manifests=ManifestTree(manifests=rendering()))
+        table = ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
+        return tree.find(table, path.removeprefix("metadata/")).read(0, 2**20)
+
+    own = tables()
+    documents = [own.render(history, "v3", selection) for selection in SnapshotSelection]
+    dataset = expire(stores, history, VERSIONS // 2)
+    for document in documents:
+        assert found(own, document.metadata_path) == document.metadata.text
+        # Another process has not rendered it, nor this one.
+        assert found(tables(), document.metadata_path) == document.metadata.text
+    HistoryStore(stores.database).remove_files(dataset.tenant_id, dataset.id, unused_seconds=0, limit=1_000)
+    for document in documents[:2]:
+        with pytest.raises(NotFound):
+            found(own, document.metadata_path)
+    # It has the head only.
+    assert found(own, documents[2].metadata_path) == documents[2].metadata.text
+
+
 def test_commit_changes_few_manifests(
     stores: Stores, tenant_id: str, history: Dataset, rendering: Callable[[], SnapshotManifests],
     running: Callable[[], Job],
@@ -184,7 +288,8 @@ def test_name_of_all_files_reads_no_more_than_it_states(
 
 @pytest.mark.parametrize(
     "name",
-    ["m0x4-1n1as0-0000000000000000.avro", "snap-1-0000000000000000c.avro", "snap-99-{digest}c.avro",
+    ["m0x4-1n1as0-0000000000000000.avro", "snap-1-0000000000000000.avro", "snap-99-{digest}.avro",
+     "snap-0-{digest}.avro", "snap-1-{digest}c.avro",
      "m0x4-9999999999999999999n1as0-{digest}.avro", "m0x4-1n0as0-{digest}.avro", "d0x4-1n0as0-{digest}.avro",
      "m\u0660x4-1n1as0-{digest}.avro", "m0x4-1n99as0-{digest}.avro", "m0x4p1of3-1n1as0-{digest}.avro", "../m.avro",
      "d0x64-1n1es0-{digest}.avro"],

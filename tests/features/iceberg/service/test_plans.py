@@ -172,7 +172,7 @@ def test_plan_without_a_filter_has_what_the_manifests_list(
     plan = planning.plan(table, variant, PlanRequest())
     planned = {each.data_file.file_path: each.data_file for each in plan.file_scan_tasks}
     planned |= {each.file_path: each for each in plan.delete_files}
-    _, listed = avro_records(manifests.find(table, variant, list_name(form, 1, None)))
+    _, listed = avro_records(manifests.find(table, variant, list_name(form, 1)))
     count = 0
     for record in listed:
         name = record["manifest_path"].rpartition("/")[2]
