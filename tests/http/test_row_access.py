@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
+import pyarrow as pa
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
@@ -45,6 +46,7 @@ PART = Grant(datasets="people*", scopes=(KeyScope.READ,), where=WHERE, mask=("em
 # Of a dataset that a key sees in part: what it gets of it.
 SHOWN = {
     *("get_dataset", "get_dataset_schema", "list_dataset_schemas", "read_rows", "create_read"),
+    *("create_scan", "download_scan_file", "read_scan_rows"),
     *("get_row", "lookup_rows"),
     *("read_changes", "follow_changes", "read_corrections", "create_export", "list_exports"),
     *(
@@ -226,6 +228,16 @@ def test_rows_are_the_visible_ones_at_every_version_and_in_every_form(
     result = unmarked(reader.get(f"/jobs/{job['id']}/result")).json()
     assert sorted(result["rows"], key=lambda each: each["id"]) == VISIBLE
     assert all(field["nullable"] for field in result["schema"]["fields"])
+
+
+@pytest.mark.parametrize("dataset", ["people", "people_view"])
+def test_scans_have_the_visible_rows(reader: httpx2.Client, dataset: str) -> None:
+    found: list[Row] = []
+    scan = unmarked(reader.post(f"/datasets/{dataset}/scans", json={})).json()
+    for each in scan["parts"]:
+        content = unmarked(reader.get(each["links"]["self"])).content
+        found += pa.ipc.open_stream(content).read_all().to_pylist()
+    assert sorted(found, key=lambda each: each["id"]) == VISIBLE
 
 
 @pytest.mark.parametrize("dataset", ["people", "people_view"])

@@ -56,13 +56,14 @@ class CreateScan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a plan. `direct`: the file that it is; None if its rows have to be merged.
 
-    `rows`: None where only the merge shows how many there are. `size_bytes`: of the files to read.
+    `rows`: None where only reading them shows how many there are. `size_bytes`: of the files to read; None where they
+    have rows that the reader may not see.
     """
 
     name: str
     direct: DataFile | None
     rows: int | None
-    size_bytes: int
+    size_bytes: int | None
 
 
 class PlannedScan(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,8 +98,10 @@ class ScanPart(msgspec.Struct, frozen=True, kw_only=True):
     """
     rows: int | None
     """The number of rows in it; null where only reading it shows how many there are."""
-    size_bytes: int
-    """Of a Parquet file its size; otherwise the approximate size of the files that are read for it."""
+    size_bytes: int | None
+    """Of a Parquet file its size; otherwise the approximate size of the files that are read for it, or null where these
+    have rows or values that the key does not see.
+    """
     checksum: Annotated[str, msgspec.Meta(examples=["xxh3-128:99aa06d3014798d86001c324468d497f"])] | None
     """Of a Parquet file `xxh3-128:` and its hexadecimal digest; otherwise null."""
     links: ScanPartLinks

@@ -24,6 +24,7 @@ from app.http.table_response import ARROW_STREAM, streamed
 from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots, HeldSlot
 from app.kernel.format.file_format import FileFormat
+from app.kernel.sql.conditions.row_access import RowAccess
 
 _TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -44,11 +45,11 @@ PartName: TypeAlias = Annotated[str, PathParameter(description="The name of a pa
     tags=_TAGS,
     status_code=200,
     request_max_body_size=_BODY_BYTES_MAX,
-    # Only for keys that see the whole dataset: files of the table have all of its columns, and rows of all kinds.
-    opt=needs(KeyScope.READ) | documented(problems=[409, 410]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410]),
 )
 async def create_scan(
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     scan_tables: Provided[ScanTables],
     threads: Provided[Threads],
     data: JSONBody[CreateScan] = _DEFAULTS,
@@ -56,9 +57,9 @@ async def create_scan(
     """Lists the parts of the table at a version: files of the table, and rows that the service merges.
 
     Nothing is written, and no job runs. The version is kept for `keep_seconds`; to keep it longer, repeat the request
-    with this version. A key that sees only a part of the dataset uses a read job.
+    with this version. A key that sees a part of the dataset gets the rows that it sees, and no files.
     """
-    return scan_of(path_dataset.id, await threads.run(scan_tables.plan, path_dataset, data))
+    return scan_of(path_dataset.id, await threads.run(scan_tables.plan, path_dataset, data, access))
 
 
 @get(
@@ -66,7 +67,7 @@ async def create_scan(
     operation_id="download_scan_file",
     summary="Download a file of a scan",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="The file.", content={_PARQUET: BINARY}, statuses=FILE_STATUSES, problems=[410, 416]
     ),
@@ -76,6 +77,7 @@ async def download_scan_file(
     part: PartName,
     options: Provided[FileOptions],
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     scan_tables: Provided[ScanTables],
     download: Provided[Download],
     threads: Provided[Threads],
@@ -85,7 +87,7 @@ async def download_scan_file(
     The request keeps the version for ten more minutes. If the file has deleted rows, or not the columns as the schema
     of the version has them, it is not sent (404): the rows of the part are.
     """
-    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns)
+    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns, access)
     return await download.send(scan_tables.open, file, _PARQUET)
 
 
@@ -94,7 +96,7 @@ async def download_scan_file(
     operation_id="check_scan_file",
     summary="Get the headers of a file of a scan",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="The file exists.", headers=FILE_HEADERS, problems=[410]),
 )
 async def check_scan_file(
@@ -102,11 +104,12 @@ async def check_scan_file(
     part: PartName,
     options: Provided[FileOptions],
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     scan_tables: Provided[ScanTables],
     threads: Provided[Threads],
 ) -> ApiResponse[None]:
     """Returns the headers of `GET`, without the file: among them its size and its ETag."""
-    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns)
+    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns, access)
     return without_content(file, _PARQUET)
 
 
@@ -115,7 +118,7 @@ async def check_scan_file(
     operation_id="read_scan_rows",
     summary="Read the rows of a part of a scan",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="The rows.", content={ARROW_STREAM: BINARY}, problems=[410, 503]),
 )
 async def read_scan_rows(
@@ -123,6 +126,7 @@ async def read_scan_rows(
     part: PartName,
     options: Provided[PartOptions],
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     scan_tables: Provided[ScanTables],
     page_threads: Provided[PageThreads],
     row_streams: Provided[FairSlots],
@@ -137,7 +141,7 @@ async def read_scan_rows(
         raise Unavailable("other parts of scans are being read by this tenant or by others; try again")
     slot = HeldSlot(row_streams, party)
     try:
-        rows = await page_threads.run(scan_tables.rows, path_dataset, version, part, options)
+        rows = await page_threads.run(scan_tables.rows, path_dataset, version, part, options, access)
     except BaseException:
         slot.release()
         raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Final
@@ -21,7 +21,8 @@ from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
-from app.core.timeline.ports import VersionReader
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.plan_files import FilePlanner, FileSelection
 from app.features.reads.content import stream_parts
 from app.features.reads.errors import ScanTooLarge
@@ -40,7 +41,9 @@ from app.infra.files.ports import ObjectStorage
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
+from app.kernel.commit.read_plan import in_globs, plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
+from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile, FileKind, readable_files
@@ -49,10 +52,14 @@ from app.kernel.format.rows.file_columns import file_type
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
 SCANS: Final = "scans"
 """The reader of the leases of scanned versions, which all scans of a version share."""
 _PARTS_MAX: Final = 10_000
+# Of files that are merged for a reader that sees a part of them. Workers merge more of them, many at a time.
+_MERGED_BYTES_MAX: Final = 1024**3
 # How long a request for a part keeps the version, at least.
 _PART_SECONDS: Final = 600.0
 _NAME_CHARACTERS_MAX: Final = 4_096
@@ -72,45 +79,56 @@ class _PartName(msgspec.Struct, frozen=True, array_like=True):
     end: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
+# The part of a reader that sees a part of the dataset: the rows of a file group that it sees. It is the number of the
+# group among all of the version, instead of its name, which has values of rows that may be hidden; of its base files
+# alone, the complement of the number.
+_GroupNumber = Annotated[int, msgspec.Meta(ge=-INT64_MAX, le=INT64_MAX)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScanTables:
-    """Scans for readers that see a whole dataset: files have all of its columns, and all rows of their partition."""
+    """Scans. A reader that sees a part of a dataset gets rows; only one that sees all gets files."""
 
     catalog: DatasetLookup
-    timeline: VersionReader
+    timeline: VersionRows
     planner: FilePlanner
     versions: VersionOf
     storage: ObjectStorage
     slices: SliceReader
     memory: MemoryBudget
 
-    def plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
+    def plan(self, dataset: Dataset, new: CreateScan, access: RowAccess = EVERYTHING) -> PlannedScan:
         """The parts of a version, which is kept from now on for the requested time.
 
-        Raises InvalidRequest, NotFound (no version has the name), VersionExpired, ScanTooLarge.
+        Raises InvalidRequest, NotFound (no version has the name), VersionExpired, ScanTooLarge, MaskedColumn,
+        GrantNotApplicable.
         """
         try:
-            return self._plan(dataset, new)
+            return self._plan(dataset, new, access)
         except VersionExpired:
             if any(choice is not None for choice in (new.version, new.as_of, new.tag)):
                 raise
         # The version was the latest when the request came, and has expired since.
-        return self._plan(self.catalog.get(dataset.tenant_id, dataset.id), new)
+        return self._plan(self.catalog.get(dataset.tenant_id, dataset.id), new, access)
 
-    def _plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
+    def _plan(self, dataset: Dataset, new: CreateScan, access: RowAccess) -> PlannedScan:
         version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
         definition = self._definition(dataset, version)
         result_schema = projection(definition.schema, new.columns)
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
         check_partitions(definition, new.partitions)
+        bound.check_partitions(definition, new.partitions)
         _check_links(new)
         self._keep(dataset, version, new.keep_seconds)
         kinds = (FileKind.BASE,) if new.query is ScanQuery.READ_OPTIMIZED else tuple(FileKind)
-        selection = FileSelection(kinds=kinds, globs=new.partitions)
-        scans = list(self.planner.scans(dataset, definition, version, selection))
-        layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
-        parts = [
-            part for piece in table_rows(scans, piece_bytes=sys.maxsize) for part in _planned(piece, layouts)
-        ]
+        if access.restricted:
+            parts = list(self._groups_in_part(dataset, definition, version, new, bound))
+        else:
+            selection = FileSelection(kinds=kinds, globs=new.partitions)
+            scans = list(self.planner.scans(dataset, definition, version, selection))
+            layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
+            pieces = table_rows(scans, piece_bytes=sys.maxsize)
+            parts = [part for piece in pieces for part in _planned(piece, layouts)]
         if len(parts) > _PARTS_MAX:
             raise ScanTooLarge(
                 f"the scan has {len(parts)} parts; one has {_PARTS_MAX} at most: select partitions, compact the "
@@ -127,43 +145,65 @@ class ScanTables:
             parts=parts,
         )
 
-    def file(self, dataset: Dataset, version: int, name: str, columns: Sequence[str] | None) -> RunFile:
+    def file(
+        self,
+        dataset: Dataset,
+        version: int,
+        name: str,
+        columns: Sequence[str] | None,
+        access: RowAccess = EVERYTHING,
+    ) -> RunFile:
         """The file that a part is. Keeps the version.
 
         Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile.
         """
-        definition, source = self._found(dataset, version, name)
+        definition, sources = self._found(dataset, version, name, access)
         result_schema = projection(definition.schema, columns)
         layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
-        if not (isinstance(source, BaseRows) and layouts.direct(source)):
+        if access.restricted or not (isinstance(sources[0], BaseRows) and layouts.direct(sources[0])):
             raise NotFound(f"part {name[:100]!r} is no file of these columns: read its rows")
-        return self._file(source.file)
+        return self._file(sources[0].file)
 
-    def rows(self, dataset: Dataset, version: int, name: str, options: PartOptions) -> Iterator[bytes]:
+    def rows(
+        self, dataset: Dataset, version: int, name: str, options: PartOptions, access: RowAccess = EVERYTHING
+    ) -> Iterator[bytes]:
         """The rows of any part as an Arrow IPC stream, in pieces. Keeps the version.
 
-        Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile.
+        Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile, MaskedColumn, GrantNotApplicable.
         """
-        definition, source = self._found(dataset, version, name)
+        definition, sources = self._found(dataset, version, name, access)
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
         result_schema = projection(definition.schema, options.columns)
         check_partitions(definition, options.partitions)
+        bound.check_partitions(definition, options.partitions)
         schema = pa.schema([field.with_nullable(True) for field in result_schema.to_arrow()])
-        tables = self._rows(definition, source, schema, options.partitions)
+        choice = RowChoice(where=bound.where)
+        tables = (
+            bound.shown(rows)
+            for source in sources
+            for rows in self._rows(definition, source, schema, choice, options.partitions)
+        )
         # The first rows are read before a byte is sent: after it, the status of the response is final.
         first = next(tables, None)
         return stream_parts(schema, chain([] if first is None else [first], tables))
 
-    def _found(self, dataset: Dataset, version: int, name: str) -> tuple[DatasetDefinition, TableRows]:
+    def _found(
+        self, dataset: Dataset, version: int, name: str, access: RowAccess
+    ) -> tuple[DatasetDefinition, Sequence[TableRows]]:
         """The dataset at a version, which is kept from now on, and the rows of a part.
 
         Raises NotFound, VersionExpired.
         """
         place = _place(name)
         # A version that does not exist has no parts, either.
-        if version > dataset.version:
+        if version > dataset.version or isinstance(place, int) != access.restricted:
             raise _no_part(name)
         self._keep(dataset, version, _PART_SECONDS)
-        return self._definition(dataset, version), self._source(dataset, version, place, name)
+        if isinstance(place, int):
+            sources = self._group(dataset, version, place, name)
+        else:
+            sources = [self._source(dataset, version, place, name)]
+        return self._definition(dataset, version), sources
 
     def open(self, file: RunFile) -> pa.NativeFile:
         """The bytes of a file. Raises CorruptFile."""
@@ -183,7 +223,7 @@ class ScanTables:
     def _source(self, dataset: Dataset, version: int, place: _PartName, name: str) -> TableRows:
         """The rows of a part, among the files of its group at the version. Raises NotFound, VersionExpired."""
         live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [place.file_group])
-        files = sorted(readable_files(live_files), key=lambda file: (file.added_version or 0, file.path))
+        files = _in_order(live_files)
         if place.file is None:
             if not files:
                 raise _no_part(name)
@@ -192,6 +232,55 @@ class ScanTables:
             if file.kind is FileKind.BASE and _file_name(file) == place.file:
                 return BaseRows(file=file, first=place.first, end=min(place.end, file.row_count))
         raise _no_part(name)
+
+    def _groups_in_part(
+        self,
+        dataset: Dataset,
+        definition: DatasetDefinition,
+        version: int,
+        new: CreateScan,
+        access: BoundAccess,
+    ) -> Iterator[PlannedPart]:
+        """The parts of a reader that sees a part of the dataset: the groups that may have such rows.
+
+        Raises ScanTooLarge, because the reader does not know how much there is to merge.
+        """
+        groups = self._groups(dataset, version)
+        only_base = new.query is ScanQuery.READ_OPTIMIZED
+        merged_bytes = 0
+        for files in groups.batches():
+            readable = [file for file in files if not only_base or file.kind is FileKind.BASE]
+            for scan in plan_read(definition, readable, where=access.where, partitions=new.partitions):
+                number = groups.number(scan.file_group)
+                place = ~number if only_base else number
+                merged_bytes += sum(file.size_bytes for file in scan.files)
+                if merged_bytes > _MERGED_BYTES_MAX:
+                    raise ScanTooLarge(
+                        "the service would have to merge too many rows for a key that sees a part of them: select "
+                        "partitions, or use a read job"
+                    )
+                # Sizes and numbers of rows would be those of rows that may be hidden.
+                yield PlannedPart(name=_name(place), direct=None, rows=None, size_bytes=None)
+
+    def _group(self, dataset: Dataset, version: int, place: _GroupNumber, name: str) -> Sequence[TableRows]:
+        """The rows of a group by its number. Raises NotFound, VersionExpired."""
+        group = self._groups(dataset, version).name(max(place, ~place))
+        if group is None:
+            raise _no_part(name)
+        live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [group])
+        files = _in_order(file for file in live_files if place >= 0 or file.kind is FileKind.BASE)
+        if any(file.kind is FileKind.LOG for file in files):
+            return [MergedRows(files=tuple(files))]
+        return [BaseRows(file=file, first=0, end=file.row_count) for file in files]
+
+    def _groups(self, dataset: Dataset, version: int) -> LiveGroups:
+        return LiveGroups(
+            timeline=self.timeline,
+            tenant_id=dataset.tenant_id,
+            dataset_id=dataset.id,
+            version=version,
+            kinds=tuple(FileKind),
+        )
 
     def _file(self, file: DataFile) -> RunFile:
         size = self.storage.size(file.path)
@@ -212,16 +301,18 @@ class ScanTables:
         definition: DatasetDefinition,
         source: TableRows,
         schema: pa.Schema,
+        choice: RowChoice,
         partitions: Sequence[str] | None,
     ) -> Iterator[pa.Table]:
         """The rows of a part, as the tasks of a read job read them."""
-        every = RowChoice()
-        if isinstance(source, BaseRows):
-            tables = base_rows(self.slices, definition, source.file, schema, every, source.first, source.end)
-        else:
+        if isinstance(source, MergedRows):
             tables = merged_rows(
-                self.slices, definition, source.files, schema, every, partitions, self.memory
+                self.slices, definition, source.files, schema, choice, partitions, self.memory
             )
+        elif partitions is None or in_globs(source.file.slot.partition_path, partitions):
+            tables = base_rows(self.slices, definition, source.file, schema, choice, source.first, source.end)
+        else:
+            return
         for rows in tables:
             while rows.num_rows:
                 step = rows.slice(0, _STEP_ROWS)
@@ -295,22 +386,27 @@ def _planned(piece: TableRows, layouts: _Layouts) -> Iterator[PlannedPart]:
         )
 
 
+def _in_order(files: Iterable[DataFile]) -> list[DataFile]:
+    """Those that have rows, in the order of their commits."""
+    return sorted(readable_files(files), key=lambda file: (file.added_version or 0, file.path))
+
+
 def _file_name(file: DataFile) -> str:
     return file.path.rpartition("/")[2]
 
 
-def _name(place: _PartName) -> str:
+def _name(place: _PartName | _GroupNumber) -> str:
     return urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
 
 
-def _place(name: str) -> _PartName:
+def _place(name: str) -> _PartName | _GroupNumber:
     """Raises NotFound for a text that is not the name of a part."""
     try:
         raw = urlsafe_b64decode(name[:_NAME_CHARACTERS_MAX] + "=" * (-len(name) % 4))
-        place = msgspec.msgpack.decode(raw, type=_PartName)
+        place = msgspec.msgpack.decode(raw, type=_PartName | _GroupNumber)
     except (ValueError, RecursionError, msgspec.DecodeError):
         raise _no_part(name) from None
-    if "\0" in place.file_group or place.first > place.end:
+    if isinstance(place, _PartName) and ("\0" in place.file_group or place.first > place.end):
         raise _no_part(name)
     return place
 

@@ -213,8 +213,10 @@ class ScanPart(msgspec.Struct, frozen=True, kw_only=True):
     """
     rows: int | None
     """The number of rows in it; null where only reading it shows how many there are."""
-    size_bytes: int
-    """Of a Parquet file its size; otherwise the approximate size of the files that are read for it."""
+    size_bytes: int | None
+    """Of a Parquet file its size; otherwise the approximate size of the files that are read for it, or null where these
+    have rows or values that the key does not see.
+    """
     checksum: str | None
     """Of a Parquet file `xxh3-128:` and its hexadecimal digest; otherwise null."""
     links: ScanPartLinks

@@ -14,6 +14,7 @@ class PartFile(io.RawIOBase):
     def __init__(self, headwater: Headwater, part: ScanPart) -> None:
         self._headwater = headwater
         self._part = part
+        self._size = part.size_bytes or 0
         self._at = 0
 
     def readable(self) -> bool:
@@ -27,13 +28,13 @@ class PartFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Moves to a byte."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._part.size_bytes}[whence]
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = start + offset
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
         """Up to `size` bytes; all that follow for -1. Raises DamagedDownload, Problem."""
-        left = max(self._part.size_bytes - self._at, 0)
+        left = max(self._size - self._at, 0)
         count = left if size < 0 else min(size, left)
         if not count:
             return b""

@@ -119,7 +119,7 @@ class TableReader(DataSourceReader):
         with TemporaryDirectory(prefix="headwater-") as folder, self._settings.connect() as headwater:
             path = Path(folder) / "part"
             for part in parts:
-                ranged = self._settings.columns is not None and part.size_bytes > _RANGED_BYTES_MIN
+                ranged = self._settings.columns is not None and (part.size_bytes or 0) > _RANGED_BYTES_MIN
                 if ranged and part.format == "parquet":
                     rows = _of_ranges(headwater, part, schema.names)
                 else:
@@ -137,7 +137,7 @@ def _packed(parts: Iterable[ScanPart]) -> Iterator[tuple[ScanPart, ...]]:
     size = 0
     for part in parts:
         pack.append(part)
-        size += part.size_bytes
+        size += _TASK_BYTES if part.size_bytes is None else part.size_bytes
         if size >= _TASK_BYTES:
             yield tuple(pack)
             pack, size = [], 0

@@ -179,29 +179,34 @@ def test_invalid_member_is_named(client: httpx2.Client, orders: str, body: Row, 
     assert members["errors"][0]["pointer"] == pointer
 
 
-def test_only_keys_that_see_the_whole_dataset_scan_it(service: Service) -> None:
-    tenant = service.tenants.add_tenant("scans in part")
+@pytest.mark.parametrize("more", [{}, LOGS], ids=["vectors", "logs"])
+def test_key_that_sees_a_part_scans_what_its_pages_have(service: Service, more: Row) -> None:
+    tenant = service.tenants.add_tenant(f"scans in part {len(more)}")
 
-    def key(**more: Any) -> str:
-        grants = (Grant(datasets="orders", scopes=(KeyScope.READ,), **more),)
+    def key(**restriction: Any) -> str:
+        grants = (Grant(datasets="*", scopes=(KeyScope.READ,), **restriction),)
         return service.tenants.make_key(tenant, (KeyScope.READ,), grants=grants).api_key
 
     owner = service.tenants.make_key(tenant, (KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE)).api_key
     with service.client(owner) as client:
-        client.post("/datasets", json=ORDERS)
-        client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
-        service.work()
-        scan = scanned(client, "/datasets/orders")
-    link = scan["parts"][0]["links"]["self"]
+        path = keyed_history(client, service, 7, **more)
+        versions = (0, 2, client.get(path).json()["version"])
+        links = [part["links"]["self"] for part in scanned(client, path)["parts"]]
     with service.client(key()) as client:
-        assert rows_of(client, scanned(client, "/datasets/orders")) == ["{'id': 1, 'note': 'a'}"]
-    for restricted in ({"where": "id > 0"}, {"mask": ("note",)}):
-        with service.client(key(**restricted)) as client:
-            problem(client.post("/datasets/orders/scans", json={}), 403, "restricted-grant")
-            problem(client.get(link), 403, "restricted-grant")
-            assert client.head(link).status_code == 403
-    with service.client(service.new_key("stranger to scans")) as client:
-        problem(client.get(link), 404, "not-found")
+        assert rows_of(client, scanned(client, path)) == page_rows(client, path)
+    for restriction in ({"where": "id > 5"}, {"mask": ("note",)}, {"where": "id > 5", "mask": ("region",)}):
+        with service.client(key(**restriction)) as client:
+            for version in versions:
+                found = scanned(client, path, version=version)
+                assert rows_of(client, found) == page_rows(client, path, version=version)
+            for link in links:
+                problem(client.get(link), 404, "not-found")
+                assert client.head(link).status_code == 404
+    with service.client(key(mask=("region",))) as client:
+        refused = client.post(f"{path}/scans", json={"partitions": ["region=eu"]})
+        problem(refused, 403, "masked-column")
+    with service.client(service.new_key(f"stranger to scans {len(more)}")) as client:
+        problem(client.get(links[0]), 404, "not-found")
 
 
 @pytest.fixture(scope="module")

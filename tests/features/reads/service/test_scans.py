@@ -40,6 +40,7 @@ from app.kernel.format.definition.schema_change import (
 )
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.operation import Operation
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.shares import share
@@ -77,6 +78,7 @@ class Scanner:
     versioned: VersionedTable
     root: Path
     memory_bytes: int = 2**26
+    access: RowAccess = EVERYTHING
 
     def __post_init__(self) -> None:
         self.kept = RetainedVersions()
@@ -93,14 +95,14 @@ class Scanner:
         )
 
     def plan(self, **options: Any) -> PlannedScan:
-        return self.tables.plan(self.versioned.dataset, CreateScan(**options))
+        return self.tables.plan(self.versioned.dataset, CreateScan(**options), self.access)
 
     def table(self, planned: PlannedScan, name: str, options: PartOptions) -> tuple[pa.Table, bool]:
         """The rows of a part with the columns of the plan, and whether it is a file of the table."""
-        content = b"".join(self.tables.rows(self.versioned.dataset, planned.version, name, options))
-        rows = ipc.open_stream(content).read_all()
+        place = (self.versioned.dataset, planned.version, name)
+        rows = ipc.open_stream(b"".join(self.tables.rows(*place, options, self.access))).read_all()
         try:
-            file = self.tables.file(self.versioned.dataset, planned.version, name, options.columns)
+            file = self.tables.file(*place, options.columns, self.access)
         except NotFound:
             return rows, False
         found = pq.read_table(self.root / file.path, columns=planned.schema.names())

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _OPTIONS: Final = frozenset({"query", "version", "as_of", "tag", "columns", "partitions"})
-# Where a read job has to do it: for a key that sees a part of the dataset, and for very many files.
-_LEFT_TO_JOBS: Final = frozenset({"restricted-grant", "scan-too-large"})
+# Very many files, or much to merge, is left to a read job.
+_LEFT_TO_JOBS: Final = "scan-too-large"
 MERGED_BYTES_MAX: Final = 1024**3
 """Of files that the API merges. The workers of the service merge more of them in a read job, many at a time."""
 _STEP_BYTES: Final = 8 * 1024 * 1024
@@ -52,7 +52,7 @@ class ScanCalls(JobCalls):
     async def scan(self, dataset: Dataset | str, **options: Unpack[ScanOptions]) -> Scan:
         """The parts of a table at a version: see `ScanOptions`.
 
-        Raises Problem: `restricted-grant` for a key that sees a part of the dataset, which a read job reads.
+        Raises Problem: `scan-too-large` where a read job has to read instead.
         """
         # It changes nothing but the time for which the version is kept.
         sent = await self._send(
@@ -67,18 +67,19 @@ class ScanCalls(JobCalls):
     async def scan_unless_job(self, dataset: Dataset | str, options: Mapping[str, Any]) -> Scan | None:
         """The scan for options of a read; None where a read job has to read instead.
 
-        A read job reads what a scan has no option for, what a key sees in part, and where the API would have to merge
-        more than `MERGED_BYTES_MAX`. Raises Problem.
+        A read job reads what a scan has no option for, and where the API would have to merge more than
+        `MERGED_BYTES_MAX`. Raises Problem.
         """
         if not options.keys() <= {*_OPTIONS, "keep_seconds"} or options.get("query") == "incremental":
             return None
         try:
             found = await self.scan(dataset, **options)
         except Problem as problem:
-            if problem.code in _LEFT_TO_JOBS:
+            if problem.code == _LEFT_TO_JOBS:
                 return None
             raise
-        merged = sum(part.size_bytes for part in found.parts if part.format == "arrow")
+        # The service itself refuses to merge more for a key that sees a part, to which it shows no sizes.
+        merged = sum(part.size_bytes or 0 for part in found.parts if part.format == "arrow")
         return None if merged > MERGED_BYTES_MAX else found
 
     async def read_scan(self, scan: Scan) -> ArrowData:
