@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
+from typing import Final
 
 import pytest
 
 from tests.open.datasets import OpenDataset, Tenant
 from tests.open.engines import Engine, Reader, started
+from tests.open.histories import played
 from tests.open.tables import TABLES
+from tests.support.commit_seed import commit_seed
 from tests.support.service import Service
 
+_FEW: Final = 2
 Readers = Callable[[Engine], Reader]
 
 
@@ -36,6 +40,13 @@ def tenant(service: Service) -> Iterator[Tenant]:
     found = Tenant.new(service)
     yield found
     found.client.close()
+
+
+@pytest.fixture(scope="session")
+def few_histories(service: Service) -> Sequence[OpenDataset]:
+    """A few random histories, others for each commit."""
+    tenant = Tenant.new(service)
+    return [played(tenant, f"{commit_seed()} {number}") for number in range(_FEW)]
 
 
 @pytest.fixture(scope="session")

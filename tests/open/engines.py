@@ -53,6 +53,8 @@ class Engine:
     zoned: bool = False
     """It has one type of points in time: those without a time zone are read as if they were of UTC."""
     on_spark: bool = False
+    service: str = "/iceberg"
+    """The path of what it reads from."""
     gaps: Mapping[str, str] = field(default_factory=dict)
     """Of the tables of `tests.open.tables` those that it cannot read, and a pattern of its error."""
 
@@ -79,6 +81,13 @@ DUCKDB: Final = Engine(name="duckdb", program="duckdb_reader.py")
 POLARS: Final = Engine(name="polars", program="polars_reader.py")
 PYICEBERG: Final = Engine(name="pyiceberg", program="pyiceberg_reader.py", fills_nulls_of_nested_types=True)
 SPARK: Final = Engine(name="spark", program="spark_reader.py", python=_SPARK, on_spark=True)
+SHARING: Final = Engine(
+    name="delta-sharing",
+    program="delta_sharing_reader.py",
+    warehouses=("auto", "delta"),
+    service="/delta-sharing",
+)
+"""Its warehouses are the formats of answers."""
 ENGINES: Final = (DUCKDB, PYICEBERG, POLARS, CHDB, DAFT, SPARK)
 
 
@@ -124,7 +133,7 @@ class Reader:
         out = Path(self._folder.name, f"{next(self._numbers)}.arrow")
         answer = self._answer(
             {
-                "uri": f"{address.url}/iceberg",
+                "uri": f"{address.url}{self.engine.service}",
                 "token": address.api_key,
                 "warehouse": warehouse,
                 "table": address.table,

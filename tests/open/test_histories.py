@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.open.conftest import Readers
-from tests.open.datasets import Tenant
+from tests.open.datasets import OpenDataset, Tenant
 from tests.open.engines import DUCKDB, ENGINES
 from tests.open.histories import played
 from tests.open.test_tables import check_versions
-from tests.support.commit_seed import commit_seed
 from tests.support.left_out import left_out
 from tests.support.service import Service
 
-_FEW: Final = 2
 _OF_A_TENANT: Final = 50
 
 
-def test_duckdb_reads_every_version_of_a_few_histories(reader: Readers, service: Service) -> None:
-    duckdb, tenant = reader(DUCKDB), Tenant.new(service)
-    for number in range(_FEW):
-        check_versions(duckdb, played(tenant, f"{commit_seed()} {number}"), latest=False)
+def test_duckdb_reads_every_version_of_a_few_histories(
+    reader: Readers, few_histories: Sequence[OpenDataset]
+) -> None:
+    for dataset in few_histories:
+        check_versions(reader(DUCKDB), dataset, latest=False)
 
 
 @left_out("OPEN", "test-open")

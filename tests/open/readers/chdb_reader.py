@@ -29,7 +29,9 @@ def session() -> Session:
 
 def arrow(query: str) -> pa.Table:
     """The rows of a query."""
-    return pa.ipc.open_file(pa.py_buffer(session().query(query, "Arrow").bytes())).read_all()
+    # The bytes may be those of the answer itself, which ends with it.
+    answer = session().query(query, "Arrow")
+    return pa.ipc.open_file(pa.py_buffer(bytes(bytearray(answer.bytes())))).read_all()
 
 
 @cache
