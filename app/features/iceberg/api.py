@@ -17,6 +17,13 @@ from app.features.iceberg.service.loaded_tables import LoadedTables
 from app.features.objects.compose import process_keys
 from app.features.objects.ports import ObjectTree
 
+TABLE_THREADS_MAX: Final = 8
+"""Threads that load tables. A document is made by the processor, so more threads of a tenant would slow others."""
+TABLE_THREADS_TENANT_MAX: Final = 3
+PLAN_THREADS_MAX: Final = 4
+"""Threads that plan scans."""
+PLAN_THREADS_TENANT_MAX: Final = 2
+
 
 def _dependencies(process: ApiProcess) -> Mapping[str, object]:
     load_tables = LoadedTables(
@@ -25,6 +32,8 @@ def _dependencies(process: ApiProcess) -> Mapping[str, object]:
     return {
         "loaded_tables": load_tables,
         "plan_scans": plan_scans(process),
+        "table_threads": process.page_threads.apart(TABLE_THREADS_MAX, party_max=TABLE_THREADS_TENANT_MAX),
+        "plan_threads": process.page_threads.apart(PLAN_THREADS_MAX, party_max=PLAN_THREADS_TENANT_MAX),
         "reading_examples": reading_examples,
     }
 

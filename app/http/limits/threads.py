@@ -62,9 +62,15 @@ class Threads:
 class PageThreads(Threads):
     """Threads that read pages. A page is read once its tenant has read enough of its earlier ones."""
 
-    def __init__(self, unread: UnreadBytes) -> None:
-        super().__init__(PAGE_THREADS_MAX)
+    def __init__(
+        self, unread: UnreadBytes, threads_max: int = PAGE_THREADS_MAX, *, party_max: int | None = None
+    ) -> None:
+        super().__init__(threads_max, party_max=party_max)
         self._unread = unread
+
+    def apart(self, threads_max: int, *, party_max: int) -> PageThreads:
+        """Further threads for responses of another kind, which count as unread with these."""
+        return PageThreads(self._unread, threads_max, party_max=party_max)
 
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """`Threads.run`. Raises RateLimited if the tenant does not read."""

@@ -26,14 +26,18 @@ from app.kernel.sql.conditions.tree import (
     IsNull,
     Like,
     Not,
+    OneOf,
     Operator,
     Or,
+    Value,
 )
 
 DEPTH_MAX: Final = 64
 """How deep expressions may be nested."""
 PARTS_MAX: Final = 1_000
 """How many parts an expression may have: predicates, literals of lists, constants, and what combines them."""
+LEAVES_MAX: Final = 64
+"""How many predicates a condition has, after values that one column is compared with are one predicate."""
 _OPERATORS: Final = {
     "eq": Operator.EQUAL,
     "lt": Operator.LESS,
@@ -57,8 +61,12 @@ class InvalidExpression(ValueError):
 
 
 def expression_filter(expression: Any, schema: Schema, *, case_sensitive: bool = True) -> Filter:
-    """The condition of an expression on the columns of a schema. Raises InvalidExpression."""
-    return Filter(text="", root=_Expressions(schema, case_sensitive).condition(expression, negation=False))
+    """The condition of an expression on the columns of a schema. Raises InvalidExpression.
+
+    It has at most LEAVES_MAX predicates: what others of the expression select may be anything.
+    """
+    root = _Expressions(schema, case_sensitive).condition(expression, negation=False)
+    return Filter(text="", root=_Leaves().bounded(root))
 
 
 class _Expressions:
@@ -92,7 +100,7 @@ class _Expressions:
                     self.condition(node.get(side), negation=negation, depth=depth + 1)
                     for side in ("left", "right")
                 )
-                return And(operands=parts) if (text == "and") is not negation else Or(operands=parts)
+                return _both(parts) if (text == "and") is not negation else _either(parts)
             case text if text in _NEGATIONS:
                 return self._predicate(_NEGATIONS[text] if negation else text, node, negation=negation)
         raise InvalidExpression(f"a filter has no type {node['type'][:100]!r}")
@@ -117,9 +125,9 @@ class _Expressions:
             case _:
                 return _ANYTHING
         if kind in ("not-eq", "not-in"):
-            condition = _ANYTHING if condition == _ANYTHING else Not(operand=condition)
+            condition = _ANYTHING if condition is _ANYTHING else Not(operand=condition)
         if negation or kind in ("not-eq", "not-in"):
-            return Or(operands=(condition, IsNull(column=column)))
+            return _either([condition, IsNull(column=column)])
         return condition
 
     def _one_of(self, column: Column, values: Any) -> Condition:
@@ -154,6 +162,58 @@ class _Expressions:
         self._left -= count
         if self._left < 0:
             raise InvalidExpression(f"the filter has more than {PARTS_MAX:,} parts")
+
+
+class _Leaves:
+    """Leaves out what exceeds the number of predicates, each of which is compared with each file and partition."""
+
+    def __init__(self) -> None:
+        self._left = LEAVES_MAX
+
+    def bounded(self, condition: Condition) -> Condition:
+        """The condition without what may be anything; it holds for at least the same rows."""
+        match condition:
+            case And(operands=operands):
+                return _both([self.bounded(operand) for operand in operands])
+            case Or(operands=operands):
+                return _either([self.bounded(operand) for operand in operands])
+            case Constant():
+                return condition
+        self._left -= 1
+        return _ANYTHING if self._left < 0 else condition
+
+
+def _both(operands: Sequence[Condition]) -> Condition:
+    operands = [operand for operand in operands if operand is not _ANYTHING]
+    if len(operands) < 2:
+        return operands[0] if operands else _ANYTHING
+    return And(operands=tuple(operands))
+
+
+def _either(operands: Sequence[Condition]) -> Condition:
+    """The disjunction. Values that one column is compared with are one predicate."""
+    if any(operand is _ANYTHING for operand in operands):
+        return _ANYTHING
+    values: dict[Column, dict[Value, None]] = {}
+    others: list[Condition] = []
+    for operand in operands:
+        for part in operand.operands if isinstance(operand, Or) else (operand,):
+            match part:
+                case Comparison(column=column, operator=Operator.EQUAL, value=value):
+                    values.setdefault(column, {})[value] = None
+                case OneOf(column=column):
+                    values.setdefault(column, {}).update(dict.fromkeys(part.values))
+                case _:
+                    others.append(part)
+    members = [_among(column, tuple(distinct)) for column, distinct in values.items()]
+    parts = [*members, *others]
+    return parts[0] if len(parts) == 1 else Or(operands=tuple(parts))
+
+
+def _among(column: Column, values: tuple[Value, ...]) -> Condition:
+    if len(values) == 1:
+        return Comparison(column=column, operator=Operator.EQUAL, value=values[0])
+    return OneOf(column=column, values=values)
 
 
 def _first(node: Mapping[str, Any], *names: str) -> Any:

@@ -8,8 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.kernel.iceberg.expressions import DEPTH_MAX, PARTS_MAX, InvalidExpression, expression_filter
+from app.kernel.iceberg import expressions
+from app.kernel.iceberg.expressions import (
+    DEPTH_MAX,
+    LEAVES_MAX,
+    PARTS_MAX,
+    InvalidExpression,
+    expression_filter,
+)
 from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.tree import And, Condition, Constant, Or
 from tests.kernel.iceberg.tables import dataset
 
 SCHEMA = dataset(
@@ -95,6 +103,53 @@ def test_condition_holds_for_each_selected_row() -> None:
         assert all(got for got, selected in zip(found, wanted, strict=True) if selected), node
         exact += found == wanted
     assert exact > 100
+
+
+def either(*nodes: dict[str, Any]) -> dict[str, Any]:
+    """The disjunction, as a tree of little depth."""
+    if len(nodes) == 1:
+        return nodes[0]
+    half = len(nodes) // 2
+    return {"type": "or", "left": either(*nodes[:half]), "right": either(*nodes[half:])}
+
+
+def test_values_that_a_column_is_compared_with_are_one_predicate() -> None:
+    values = list(range(400))
+    node = either(*({"type": "eq", "term": "n", "value": value} for value in values))
+    together = expression_filter({"type": "in", "term": "n", "values": values}, SCHEMA)
+    assert expression_filter(node, SCHEMA) == together
+    negation = expression_filter({"type": "not", "child": node}, SCHEMA)
+    assert matches(negation, TABLE).tolist() == [row["n"] in (None, -1) for row in ROWS]
+
+
+def leaves(condition: Condition) -> int:
+    match condition:
+        case And(operands=operands) | Or(operands=operands):
+            return sum(map(leaves, operands))
+        case Constant():
+            return 0
+    return 1
+
+
+def test_number_of_predicates_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges = [{"type": "gt", "term": "n", "value": number} for number in range(500)]
+    anything = expression_filter({"type": "is-nan", "term": "x"}, SCHEMA)
+    assert expression_filter(either(*ranges), SCHEMA) == anything
+    every = expression_filter({"type": "not", "child": either(*ranges)}, SCHEMA)
+    assert LEAVES_MAX / 2 <= leaves(every.root) <= LEAVES_MAX
+    monkeypatch.setattr(expressions, "LEAVES_MAX", 2)
+    random = Random(2)
+    smaller = 0
+    for _ in range(200):
+        node = expression(random)
+        condition = expression_filter(node, SCHEMA)
+        assert leaves(condition.root) <= 2
+        if condition == anything:
+            smaller += 1
+            continue
+        found = matches(condition, TABLE).tolist()
+        assert all(got for got, row in zip(found, ROWS, strict=True) if holds(node, row)), node
+    assert 0 < smaller < 200
 
 
 def tree_of_constants(depth: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import msgspec
 
@@ -30,6 +31,14 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[FileKind, ...] = tuple(FileKind)
     where: Filter | None = None
     globs: tuple[str, ...] | None = None
+
+
+class ReachedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The base files of a file group that may have selected rows. `comparisons`: of how many."""
+
+    name: str
+    files: Sequence[DataFile]
+    comparisons: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,10 +66,10 @@ class FilePlanner:
         version: int,
         where: Filter | None,
         first: str = "",
-    ) -> Iterator[Sequence[DataFile]]:
+    ) -> Iterator[ReachedGroup]:
         """The base files that may have rows for which `where` is true, by group from the name `first` on, and by path.
 
-        Each sequence has all such files of its groups, and may be empty.
+        A group may have none.
         """
         groups = self._groups(dataset, version, (FileKind.BASE,))
         if where is not None:
@@ -68,7 +77,10 @@ class FilePlanner:
         scope = WriteScope(where=where)
         for files in groups.reached(definition, where=where, globs=None).batches(first):
             # What Postgres cannot compare is left for the rules in full.
-            yield [file for file in files if reaches(scope, definition, file)]
+            for name, of_group in groupby(files, key=lambda file: file.file_group):
+                candidates = list(of_group)
+                selection = [file for file in candidates if reaches(scope, definition, file)]
+                yield ReachedGroup(name=name, files=selection, comparisons=len(candidates))
 
     def _groups(self, dataset: Dataset, version: int, kinds: tuple[FileKind, ...]) -> LiveGroups:
         return LiveGroups(

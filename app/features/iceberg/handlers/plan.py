@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from litestar import delete, get, post
+from litestar import Response, delete, get, post
 from litestar.params import JSONBody, PathParameter
 
 from app.core.catalog.values import Dataset
 from app.features.iceberg.handlers.catalogue import READS, below
-from app.features.iceberg.plans import CompletedPlan, PlanRequest, PlanTaskRequest, ScanTasks
+from app.features.iceberg.plans import PlanRequest, PlanTaskRequest, ScanTasks
 from app.features.iceberg.service.plans import PlanScans
+from app.http.body_stream import JSON
 from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
+from app.http.limits.threads import PageThreads
+from app.http.response import ApiResponse, encode_body
 
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _TABLE: Final = ("tables", "{dataset:str}")
@@ -30,11 +33,11 @@ async def plan_scan(
     path_dataset: Provided[Dataset],
     plan_scans: Provided[PlanScans],
     variant: Provided[str],
-    threads: Provided[Threads],
+    plan_threads: Provided[PageThreads],
     data: JSONBody[PlanRequest],
-) -> CompletedPlan:
+) -> Response[bytes]:
     """Returns the first files of a scan, and a task that has the others. A plan is completed at once."""
-    return await threads.run(plan_scans.plan, path_dataset, variant, data)
+    return await _planned(plan_threads, lambda: plan_scans.plan(path_dataset, variant, data))
 
 
 @post(
@@ -48,11 +51,11 @@ async def fetch_tasks(
     path_dataset: Provided[Dataset],
     plan_scans: Provided[PlanScans],
     variant: Provided[str],
-    threads: Provided[Threads],
+    plan_threads: Provided[PageThreads],
     data: JSONBody[PlanTaskRequest],
-) -> ScanTasks:
+) -> Response[bytes]:
     """Returns the next files of a plan."""
-    return await threads.run(plan_scans.tasks, path_dataset, variant, data.plan_task)
+    return await _planned(plan_threads, lambda: plan_scans.tasks(path_dataset, variant, data.plan_task))
 
 
 @get(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_result", opt=READS)
@@ -60,16 +63,21 @@ async def fetch_plan(
     path_dataset: Provided[Dataset],
     plan_scans: Provided[PlanScans],
     variant: Provided[str],
-    threads: Provided[Threads],
+    plan_threads: Provided[PageThreads],
     plan: _PLAN,
-) -> CompletedPlan:
+) -> Response[bytes]:
     """Returns a plan, which is made again from its id."""
-    return await threads.run(plan_scans.plan_again, path_dataset, variant, plan)
+    return await _planned(plan_threads, lambda: plan_scans.plan_again(path_dataset, variant, plan))
 
 
 @delete(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_end", opt=READS)
 async def end_plan(path_dataset: Provided[Dataset], plan: _PLAN) -> None:
     """Ends a plan, of which nothing is kept."""
+
+
+async def _planned(threads: PageThreads, plan: Callable[[], ScanTasks]) -> Response[bytes]:
+    """A plan as a response. It is encoded in the thread that plans: it may be large."""
+    return ApiResponse(await threads.run(lambda: encode_body(plan())), media_type=JSON)
 
 
 HANDLERS: Final = (plan_scan, fetch_tasks, fetch_plan, end_plan)

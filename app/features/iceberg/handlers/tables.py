@@ -12,11 +12,11 @@ from app.core.catalog.values import Dataset
 from app.features.iceberg.handlers.catalogue import READS, below
 from app.features.iceberg.schemas import LoadedCredentials, StorageCredential
 from app.features.iceberg.service.loaded_tables import LoadedTables, TableRequest
-from app.features.iceberg.service.response_pieces import gzip_of
+from app.features.iceberg.service.response_pieces import gzip_of, text_of
 from app.features.iceberg.values import SnapshotSelection
 from app.http.body_stream import JSON, read_body
 from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
+from app.http.limits.threads import PageThreads, Threads
 from app.http.protocols import is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
@@ -33,7 +33,7 @@ async def load_table(
     principal: Provided[Principal],
     public_url: Provided[str],
     variant: Provided[str],
-    threads: Provided[Threads],
+    table_threads: Provided[PageThreads],
     snapshots: Annotated[str, QueryParameter()] = "",
     if_none_match: Annotated[str, HeaderParameter(name="If-None-Match")] = "",
 ) -> Response[bytes]:
@@ -47,14 +47,20 @@ async def load_table(
         selection=_selection(snapshots),
         entity_tags=if_none_match,
     )
-    table = await threads.run(loaded_tables.load, path_dataset, load)
-    headers = {"ETag": table.entity_tag, "Vary": "Accept-Encoding"}
-    if not table.pieces:
+    takes_gzip = _takes_gzip(request)
+
+    def body_of() -> tuple[str, bytes]:
+        table = loaded_tables.load(path_dataset, load)
+        body = gzip_of if takes_gzip else text_of
+        return table.entity_tag, body(table.pieces) if table.pieces else b""
+
+    entity_tag, body = await table_threads.run(body_of)
+    headers = {"ETag": entity_tag, "Vary": "Accept-Encoding"}
+    if not body:
         return ApiResponse(b"", status_code=304, headers=headers)
-    if _takes_gzip(request):
+    if takes_gzip:
         headers["Content-Encoding"] = "gzip"
-        return ApiResponse(gzip_of(table.pieces), media_type=JSON, headers=headers)
-    return ApiResponse(b"".join([each.text for each in table.pieces]), media_type=JSON, headers=headers)
+    return ApiResponse(body, media_type=JSON, headers=headers)
 
 
 @get(below(*_TABLE, "credentials"), operation_id="iceberg_table_credentials", opt=READS)

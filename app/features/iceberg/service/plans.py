@@ -45,6 +45,10 @@ from app.kernel.sql.conditions.tree import Filter
 
 TASKS_MAX: Final = 1_000
 """How many files a response has, about: all of a file group are in one."""
+COMPARISONS_MAX: Final = 10_000
+"""How many files are compared with a filter for a response, about. The next plan task goes on."""
+FILTER_BYTES_MAX: Final = 1024 * 1024
+"""The bytes of the filter in a response, which each file has as its residual filter."""
 _PLAN_ID_CHARACTERS_MAX: Final = 2_000
 _LONG: Final = "completed"
 
@@ -111,11 +115,13 @@ class PlanScans:
         where = _filter(task, form, definition)
         files: list[DataFile] = []
         rest: tuple[str, ...] = ()
-        for batch in self.planner.base_files(dataset, definition, task.version, where, task.first):
-            files += [file for file in batch if file.row_count]
-            if len(files) >= TASKS_MAX:
+        comparisons, tasks_max = 0, _tasks_max(task)
+        for group in self.planner.base_files(dataset, definition, task.version, where, task.first):
+            files += [file for file in group.files if file.row_count]
+            comparisons += group.comparisons
+            if len(files) >= tasks_max or comparisons >= COMPARISONS_MAX:
                 # No group is between: no name has a control character.
-                following = msgspec.structs.replace(task, first=f"{files[-1].file_group}\1")
+                following = msgspec.structs.replace(task, first=f"{group.name}\1")
                 rest = (_encoded(following),)
                 break
         return _scan_tasks(form, self.deletes, files, task, rest)
@@ -129,6 +135,13 @@ class PlanScans:
 
 
 _NO_TASKS: Final = ScanTasks(file_scan_tasks=(), delete_files=(), plan_tasks=())
+
+
+def _tasks_max(task: _Task) -> int:
+    """How many files a response has, about."""
+    if task.filter is None:
+        return TASKS_MAX
+    return max(1, min(TASKS_MAX, FILTER_BYTES_MAX // len(msgspec.json.encode(task.filter))))
 
 
 def _filter(task: _Task, form: TableForm, definition: DatasetDefinition) -> Filter | None:

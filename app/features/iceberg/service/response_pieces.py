@@ -30,6 +30,11 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
         return cls(text=text, deflated=deflate.compress(text) + deflate.flush(zlib.Z_FULL_FLUSH))
 
 
+def text_of(pieces: Sequence[Piece]) -> bytes:
+    """The parts as one body."""
+    return b"".join([piece.text for piece in pieces])
+
+
 def gzip_of(pieces: Sequence[Piece]) -> bytes:
     """The parts as one body in gzip."""
     checksum = size = 0

@@ -229,7 +229,9 @@ def test_pruned_files_are_those_of_the_rules(
         }
         holding = {path for path, table in tables.items() if pc.any(matches(where, table)).as_py()}
         assert holding <= possible <= kept, where.text
-        planned = {file.path for files in planner.base_files(dataset, typed, 1, where) for file in files}
+        planned = {
+            file.path for group in planner.base_files(dataset, typed, 1, where) for file in group.files
+        }
         assert planned == possible, where.text
         fewer += len(kept) < FILES
     assert fewer > 15

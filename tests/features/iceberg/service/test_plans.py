@@ -201,6 +201,29 @@ def test_large_plan_is_continued_by_tasks(
     assert planning.plan_again(table, "v3", plan.plan_id) == plan
 
 
+def test_filter_that_is_large_makes_responses_of_fewer_files(
+    planning: PlanScans, table: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = {"type": "in", "term": "n", "values": list(range(DAYS * EACH))}
+    monkeypatch.setattr(plans, "FILTER_BYTES_MAX", 2 * len(msgspec.json.encode(node)))
+    plan = planning.plan(table, "v3", PlanRequest(filter=node))
+    assert len(plan.file_scan_tasks) == EACH
+    assert len(whole(planning, table, "v3", PlanRequest(filter=node))[0]) == DAYS * EACH
+    assert len(planning.plan(table, "v3", PlanRequest()).file_scan_tasks) == DAYS * EACH
+
+
+def test_response_compares_a_bounded_number_of_files(
+    planning: PlanScans, table: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "COMPARISONS_MAX", EACH)
+    # Postgres does not compare texts of this form, so that it leaves out no file.
+    node = {"type": "and", "left": {"type": "starts-with", "term": "s", "value": "name"},
+            "right": {"type": "gt-eq", "term": "n", "value": 0}}  # fmt: skip
+    plan = planning.plan(table, "v3", PlanRequest(filter=node))
+    assert (len(plan.file_scan_tasks), len(plan.plan_tasks)) == (EACH, 1)
+    assert len(whole(planning, table, "v3", PlanRequest(filter=node))[0]) == DAYS * EACH
+
+
 def test_what_cannot_be_planned_is_refused(stores: Stores, planning: PlanScans, table: Dataset) -> None:
     for request in (PlanRequest(start_snapshot_id=1, end_snapshot_id=1), PlanRequest(filter={"type": "xor"})):
         with pytest.raises(InvalidRequest):
