@@ -1,0 +1,135 @@
+"""Schemas as Delta's: every type of a column, with the types that the columns of data files have.
+
+Unsigned numbers are those that hold them and that files store. A `uuid` is `binary`: its 16 bytes. With column mapping
+by id, a column is found in files by its field id, under whichever name it has there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.format.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    STRING,
+    DataType,
+    Decimal,
+    FlatType,
+    Integer,
+    List,
+    Map,
+    Struct,
+    Timestamp,
+)
+from app.kernel.format.schema.types.nested import member_path_below, member_types
+from app.kernel.format.schema.types.uuids import UUID
+
+COLUMN_MAPPING: Final = {"delta.columnMapping.mode": "id"}
+"""The configuration of a table with column mapping. `delta.columnMapping.maxColumnId` is that of the schema."""
+_PLAIN: Final[dict[FlatType, str]] = {
+    BOOLEAN: "boolean",
+    INT8: "byte",
+    INT16: "short",
+    FLOAT: "float",
+    DOUBLE: "double",
+    STRING: "string",
+    BINARY: "binary",
+    DATE: "date",
+    UUID: "binary",
+}
+
+
+@lru_cache(maxsize=1_024)
+def primitive(flat: FlatType) -> str:
+    """The name of Delta's type for a flat type. Raises KeyError for a type that it has no name for."""
+    match flat:
+        case Integer() if flat not in _PLAIN:
+            return "integer" if INT32.holds_integers(flat.low, flat.high) else "long"
+        case Timestamp():
+            return "timestamp" if flat.zoned else "timestamp_ntz"
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+    return _PLAIN[flat]
+
+
+def physical_name(field: Field) -> str:
+    """The name of a column in statistics of a table with column mapping. It stays when the column is renamed."""
+    return f"col-{field.id}"
+
+
+def delta_schema(schema: Schema, *, by_id: bool, nullable: Collection[int] = ()) -> dict[str, Any]:
+    """The schema in Delta's JSON form.
+
+    `by_id`: whether columns are found by id. `nullable`: ids of columns that have nulls, whatever the schema says.
+    """
+    return {
+        "type": "struct",
+        "fields": [_field(field, by_id, field.nullable or field.id in nullable) for field in schema.fields],
+    }
+
+
+def schema_string(schema: Schema, *, by_id: bool, nullable: Collection[int] = ()) -> str:
+    """`delta_schema` as the text that metadata have."""
+    return msgspec.json.encode(delta_schema(schema, by_id=by_id, nullable=nullable)).decode()
+
+
+def has_zoneless_times(schema: Schema) -> bool:
+    """Whether a column, or a member of one, is a time without a zone: only the format `delta` has such."""
+    return any(
+        isinstance(kind, Timestamp) and not kind.zoned
+        for field in schema.fields
+        for kind in (field.data_type(), *(member for _, member in member_types(field.data_type())))
+    )
+
+
+def _field(field: Field, by_id: bool, nullable: bool) -> dict[str, Any]:
+    metadata: dict[str, Any] = {} if field.doc is None else {"comment": field.doc}
+    if by_id:
+        metadata |= {
+            "delta.columnMapping.id": field.id,
+            "delta.columnMapping.physicalName": physical_name(field),
+        }
+    kind = _type(field, field.data_type(), "", by_id)
+    return {"name": field.name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def _type(field: Field, kind: DataType, path: str, by_id: bool) -> Any:
+    match kind:
+        case FlatType():
+            return primitive(kind)
+        case List(element):
+            inner = _type(field, element, member_path_below(path, "element"), by_id)
+            return {"type": "array", "elementType": inner, "containsNull": True}
+        case Map(key, value):
+            return {
+                "type": "map",
+                "keyType": _type(field, key, member_path_below(path, "key"), by_id),
+                "valueType": _type(field, value, member_path_below(path, "value"), by_id),
+                "valueContainsNull": True,
+            }
+        case Struct(members):
+            fields = [_member(field, name, member, path, by_id) for name, member in members]
+            return {"type": "struct", "fields": fields}
+
+
+def _member(field: Field, name: str, kind: DataType, path: str, by_id: bool) -> dict[str, Any]:
+    inner = member_path_below(path, name)
+    metadata: dict[str, Any] = {}
+    if by_id and inner in (field.member_ids or {}):
+        number = (field.member_ids or {})[inner]
+        metadata = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": f"col-{number}",
+        }
+    return {"name": name, "type": _type(field, kind, inner, by_id), "nullable": True, "metadata": metadata}
