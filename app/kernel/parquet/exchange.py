@@ -28,11 +28,13 @@ _ID_BYTES_MAX: Final = 6
 class Exchange:
     """What of a file is seen.
 
-    `columns`: those that are seen. `serves_stored`: whether all of it is served as it is stored.
+    `columns`: those that are seen. `serves_stored`: whether all of it is served as it is stored. `shows_own`: whether
+    the columns of the format itself are seen (`_hw_…`).
     """
 
     columns: tuple[Field, ...]
     serves_stored: bool
+    shows_own: bool = True
 
     @cached_property
     def rendering(self) -> str:
@@ -42,6 +44,8 @@ class Exchange:
         digest = blake2b(repr((_EDITION, sorted(OWN_FIELD_IDS.items()))).encode(), digest_size=8)
         for column in self.columns:
             digest.update(repr((column.id, sorted(member_ids(column).items()))).encode())
+        if not self.shows_own:
+            digest.update(b"without own")
         return digest.hexdigest()
 
     @cached_property
@@ -49,22 +53,24 @@ class Exchange:
         """The number of bytes by which the file becomes larger."""
         if self.serves_stored:
             return 0
-        ids = len(OWN_FIELD_IDS) + sum(1 + len(member_ids(column)) for column in self.columns)
+        own = len(OWN_FIELD_IDS) if self.shows_own else 0
+        ids = own + sum(1 + len(member_ids(column)) for column in self.columns)
         return _ID_BYTES_MAX * ids
 
 
-def exchange(columns: Iterable[Field], visible: Collection[int], layout: int | None) -> Exchange:
+def exchange(
+    columns: Iterable[Field], visible: Collection[int], layout: int | None, *, shows_own: bool = True
+) -> Exchange:
     """What is exchanged in a file.
 
     `columns`: those of the schema that the file was written with, which have the ids of members. `visible`: the ids of
     those that may be seen.
-    `layout`: that of the file.
+    `layout`: that of the file. `shows_own`: see `Exchange`.
     """
     of_file = tuple(columns)
     visible_columns = tuple(column for column in of_file if column.id in visible)
-    return Exchange(
-        columns=visible_columns, serves_stored=layout == LAYOUT and len(visible_columns) == len(of_file)
-    )
+    is_whole = shows_own and len(visible_columns) == len(of_file)
+    return Exchange(columns=visible_columns, serves_stored=layout == LAYOUT and is_whole, shows_own=shows_own)
 
 
 def exchanged_size(exchange: Exchange, stored_size: int) -> int:

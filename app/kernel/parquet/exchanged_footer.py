@@ -99,7 +99,7 @@ def _exchanged(footer: bytes, body_end: int, exchange: Exchange) -> tuple[bytes,
     fields = {each.id: each for each in reader.fields(last=_SCHEMA)}
     if fields.keys() != {_VERSION, _SCHEMA} or fields[_SCHEMA].type != LIST:
         raise InvalidFooter("the footer does not begin with a version and a schema")
-    schema = exchanged_schema(fields[_SCHEMA].value, exchange.columns)
+    schema = exchanged_schema(fields[_SCHEMA].value, exchange.columns, shows_own=exchange.shows_own)
     fields[_SCHEMA] = ThriftField(_SCHEMA, LIST, schema.value)
     if all(schema.visible_leaves):
         # What follows the schema has no name or value that may not be seen, and takes nearly all of the time.

@@ -93,13 +93,16 @@ class ExchangedSchema:
     visible_leaves: list[bool]
 
 
-def exchanged_schema(value: bytes, columns: Collection[Field]) -> ExchangedSchema:
-    """The schema with field ids, and with these columns and the service's own only. Raises InvalidFooter."""
+def exchanged_schema(value: bytes, columns: Collection[Field], *, shows_own: bool = True) -> ExchangedSchema:
+    """The schema with field ids, and with these columns and, if it shows them, the service's own only.
+
+    Raises InvalidFooter.
+    """
     root = _tree(value)
     by_id = {column.id: column for column in columns}
     children, visible_leaves = [], []
     for child in root.children:
-        ids = _ids(child, by_id)
+        ids = _ids(child, by_id, shows_own)
         visible_leaves += [ids is not None] * child.leaves
         if ids is not None:
             _set_ids(child, "", ids)
@@ -138,11 +141,11 @@ def _element(reader: Reader, count: int, depth: int) -> tuple[_Element, int]:
     return element, count
 
 
-def _ids(element: _Element, columns: Mapping[int, Field]) -> Mapping[str, int] | None:
+def _ids(element: _Element, columns: Mapping[int, Field], shows_own: bool) -> Mapping[str, int] | None:
     """The ids of a column and its members by path, the column's own by the empty path. None: it may not be seen."""
     own = OWN_FIELD_IDS.get(element.name)
     if own is not None:
-        return {"": own}
+        return {"": own} if shows_own else None
     column = columns.get(element.number(_FIELD_ID) or 0)
     return None if column is None else {**member_ids(column), "": column.id}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -10,12 +11,15 @@ import pyarrow.parquet as pq
 
 from app.core.catalog.values import Dataset
 from app.features.objects.ports import ObjectTree, ServedTable
-from app.features.objects.values import BUCKET
+from app.features.objects.repository.table_files import TableFileStore
+from app.features.objects.service.published_files import FilePublication
+from app.features.objects.service.renderings import Renderings
+from app.features.objects.values import BUCKET, SHARE
 from app.features.retention.repository.history import HistoryStore
 from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.features.objects.conftest import World
-from tests.support.http import upsert
-from tests.support.tables_in_s3 import error_code, file_system
+from tests.support.http import ORDERS, upsert
+from tests.support.tables_in_s3 import error_code, file_system, table_client
 
 PARTED = {
     "name": "parted",
@@ -129,6 +133,41 @@ def test_file_of_an_expired_version_is_served_until_scans_of_before_have_ended(w
     assert removal(unused_seconds=world.service.settings.unused_file_seconds) == 0
     # As if the time had passed.
     assert removal(unused_seconds=0) == 1
+    assert error_code(table.get(path)) == "NoSuchKey"
+
+
+def test_recipients_get_no_own_column_and_no_file_of_which_rows_are_deleted_at_every_version(
+    world: World,
+) -> None:
+    definition = {**ORDERS, "name": "shared", "table_type": "merge_on_read"}
+    assert world.client.post("/datasets", json=definition).status_code == 201
+    rows = [{"id": number, "note": f"n{number}"} for number in range(200)]
+    world.client.post("/datasets/shared/writes", json=upsert(*rows))
+    world.service.work()
+    platform = world.service.platform
+    dataset = platform.stores.catalog.get(world.tenant_id, "shared")
+    [file] = platform.stores.timeline.live_files(world.tenant_id, dataset.id, 1, None)
+    publication = FilePublication(
+        renderings=Renderings(platform.stores.catalog, TableFileStore(world.service.database))
+    )
+    path = publication.of(dataset, shows_own=False).files.path(file)
+    table = table_client(world.service, world.api_key, "shared", SHARE)
+    content = table.get(path).content
+    assert b"_hw_" not in content
+    assert sorted(row["id"] for row in pq.read_table(BytesIO(content)).to_pylist()) == list(range(200))
+    assert error_code(table.get(f"data/0/{path.split('/', 2)[2]}")) == "NoSuchKey"
+    assert error_code(world.table(dataset="shared").get(path)) == "NoSuchKey"
+
+    delete = {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 2}]}}
+    assert world.client.post("/datasets/shared/writes", json=delete).status_code == 202
+    world.service.work()
+    # The first version is kept, and has all rows.
+    assert table.get(path).content == content
+    world.client.post("/datasets/shared/cleans", json={"versions": 1})
+    world.service.work()
+    HistoryStore(world.service.database).remove_files(world.tenant_id, dataset.id, limit=9, unused_seconds=0)
+    [file] = platform.stores.timeline.live_files(world.tenant_id, dataset.id, 2, None)
+    assert file.deletion_vector is not None
     assert error_code(table.get(path)) == "NoSuchKey"
 
 

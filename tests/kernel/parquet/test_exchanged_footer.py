@@ -171,3 +171,18 @@ def test_rename_and_reuse_of_a_name_follow_the_id():
     table = rows(3)
     data = stored(table.rename_columns(["other" if name == "id" else name for name in table.column_names]))
     assert pq.read_schema(io.BytesIO(served(data))).names[0] == "other"
+
+
+@pytest.mark.parametrize("layout", [None, 1])
+def test_columns_of_the_format_itself_can_be_hidden(layout):
+    table = rows(ROWS)
+    data = stored(table)
+    what = exchange(COLUMNS, ALL, layout, shows_own=False)
+    assert what.rendering not in ("0", exchange(COLUMNS, ALL, None).rendering)
+    file = opened(data, what)
+    result = file.read(0, file.size_bytes)
+    assert len(result) == exchanged_size(what, len(data))
+    assert b"_hw_" not in result
+    served_table = pq.read_table(io.BytesIO(result))
+    assert served_table.column_names == [name for name in table.column_names if name not in OWN]
+    assert served_table.column("id").equals(table.column("id"))

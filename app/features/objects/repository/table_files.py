@@ -113,6 +113,7 @@ def _pins() -> CompoundSelect[Any]:
 _FIND: Final = (
     select(*_COLUMNS).where(*_SERVED, files.c.path == bindparam("path", type_=files.c.path.type)).limit(1)
 )
+_FIND_WHOLE: Final = _FIND.where(files.c.deletion_vector.is_(None))
 _KEPT_SCHEMAS: Final = _kept_schemas()
 _PINS: Final = _pins()
 
@@ -123,10 +124,16 @@ class TableFileStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, tenant_id: str, dataset_id: str, path: str) -> StoredDataFile | None:
-        """The base file with this path, if it is served. Raises Unavailable."""
+    def find(
+        self, tenant_id: str, dataset_id: str, path: str, *, whole: bool = False
+    ) -> StoredDataFile | None:
+        """The base file with this path, if it is served. Raises Unavailable.
+
+        `whole`: only if it is one without deleted rows in some version.
+        """
+        query = _FIND_WHOLE if whole else _FIND
         with self._database.tenant(tenant_id) as connection:
-            row = connection.execute(_FIND, {"dataset": dataset_id, "path": path}).one_or_none()
+            row = connection.execute(query, {"dataset": dataset_id, "path": path}).one_or_none()
         return None if row is None else StoredDataFile(*row)
 
     def forms(self, tenant_id: str, dataset_id: str) -> Sequence[FileForm]:

@@ -25,19 +25,22 @@ _DATA_FOLDER: Final = "/data/"
 @dataclass(frozen=True, kw_only=True)
 class ServedFiles:
     """The files of a dataset as they are served. `schemas`: all that it has had, by id. `visible`: the ids of columns
-    that are served. `unreadable`: those of them that engines refuse in some file.
+    that are served. `unreadable`: those of them that engines refuse in some file. `shows_own`: whether files have the
+    columns of the format itself.
     """
 
     schemas: Mapping[int, Schema]
     visible: frozenset[int]
     unreadable: frozenset[int] = frozenset()
+    shows_own: bool = True
     _exchanges: dict[tuple[int, int | None], Exchange] = field(default_factory=dict)
 
     def exchange(self, file: DataFile) -> Exchange:
         """What is exchanged in a file."""
         key = file.schema_id, file.layout
         if key not in self._exchanges:
-            self._exchanges[key] = exchange(self.schemas[file.schema_id].fields, self.visible, file.layout)
+            columns = self.schemas[file.schema_id].fields
+            self._exchanges[key] = exchange(columns, self.visible, file.layout, shows_own=self.shows_own)
         return self._exchanges[key]
 
     def path(self, file: DataFile) -> str:
@@ -68,17 +71,17 @@ class FilePublication:
 
     renderings: Renderings
 
-    def of(self, dataset: Dataset) -> TablePublication:
+    def of(self, dataset: Dataset, *, shows_own: bool = True) -> TablePublication:
         """One small query if nothing has changed. Raises NotFound (dataset gone), Unavailable."""
         columns = self.renderings.columns(dataset)
         schemas = self.renderings.schemas(dataset)
-        files = _served_files(schemas, columns.visible, columns.unreadable)
+        files = _served_files(schemas, columns.visible, columns.unreadable, shows_own)
         return TablePublication(files=files, names=columns.pins.names)
 
 
 @lru_cache(maxsize=256)
 def _served_files(
-    schemas: tuple[Schema, ...], visible: frozenset[int], unreadable: frozenset[int]
+    schemas: tuple[Schema, ...], visible: frozenset[int], unreadable: frozenset[int], shows_own: bool
 ) -> ServedFiles:
     by_id = {schema.id: schema for schema in schemas}
-    return ServedFiles(schemas=by_id, visible=visible, unreadable=unreadable)
+    return ServedFiles(schemas=by_id, visible=visible, unreadable=unreadable, shows_own=shows_own)

@@ -84,13 +84,20 @@ class Renderings:
         return schemas
 
     def exchange(
-        self, dataset: Dataset, visible: frozenset[int], schema_id: int, layout: int | None
+        self,
+        dataset: Dataset,
+        visible: frozenset[int],
+        schema_id: int,
+        layout: int | None,
+        *,
+        shows_own: bool = True,
     ) -> Exchange:
-        """What is exchanged in a data file that was written with a schema, in a layout. `visible`: see `visible`.
+        """What is exchanged in a data file that was written with a schema, in a layout. `visible`: see `visible`;
+        `shows_own`: see `Exchange`.
 
         Raises NotFound, Unavailable.
         """
-        return exchange(self._schema(dataset, schema_id).fields, visible, layout)
+        return exchange(self._schema(dataset, schema_id).fields, visible, layout, shows_own=shows_own)
 
     def _read_columns(self, dataset: Dataset) -> tuple[frozenset[int], frozenset[int]]:
         schemas = self.schemas(dataset)

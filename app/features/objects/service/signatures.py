@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
 from app.features.objects.errors import KeyRefusal, TableKeyRefused
+from app.features.objects.values import REGION, VendedKey
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 UNSIGNED: Final = "UNSIGNED-PAYLOAD"
@@ -92,6 +93,9 @@ def check_signature(request: SignedRequest, signature: Signature, secret: str, h
     """
     key = _signing_key(secret, signature)
     own = request.values("host")
+    if signature.ends_at is not None and request.method == "HEAD":
+        # Readers request the size of what a link is for. A link for GET gives that, too.
+        request = msgspec.structs.replace(request, method="GET")
     is_same = hmac.compare_digest  # in constant time
     for host in _spellings([*own, *hosts]):
         text = _text_to_sign(request, signature, host)
@@ -102,6 +106,50 @@ def check_signature(request: SignedRequest, signature: Signature, secret: str, h
         "the signature is not that of this request with this key: check the secret access key, and that no proxy "
         "changes the path, the query or the signed headers",
     )
+
+
+class LinkSigner:
+    """Signs links for GET with one key, as they are of the same time. A link has the form of AWS: some readers take
+    other addresses for local files.
+    """
+
+    def __init__(self, key: VendedKey, url: str, now: datetime) -> None:
+        """`url`: the root of the service, without a trailing slash. Links end with the key, after 7 days at most."""
+        self._root = url
+        self._host = urlsplit(url).netloc
+        self._signed_at = now.replace(microsecond=0)
+        seconds = int((key.expires_at - self._signed_at).total_seconds())
+        seconds = min(max(seconds, 1), LINK_SECONDS_MAX)
+        self.ends_at = self._signed_at + timedelta(seconds=seconds)
+        self._signature = Signature(
+            access_key_id=key.access_key_id,
+            date=f"{now:%Y%m%d}",
+            region=REGION,
+            signed_at=self._signed_at,
+            ends_at=self.ends_at,
+            signed_headers=("host",),
+            signature="",
+            body_hash=UNSIGNED,
+            session_token=None,
+        )
+        scope = f"{key.access_key_id}/{self._signature.date}/{REGION}/{_SERVICE}/aws4_request"
+        members = {
+            "X-Amz-Algorithm": ALGORITHM,
+            "X-Amz-Credential": scope,
+            "X-Amz-Date": f"{self._signed_at:%Y%m%dT%H%M%SZ}",
+            "X-Amz-Expires": str(seconds),
+            "X-Amz-SignedHeaders": "host",
+        }
+        self._query = "&".join(f"{name}={_encoded(value)}" for name, value in members.items())
+        self._key = _signing_key(key.secret_access_key, self._signature)
+
+    def link(self, path: str) -> str:
+        """The address of an object. `path`: below the root of the service, decoded, with a slash at its beginning."""
+        address = quote(path, safe="/-_.~")
+        request = SignedRequest(method="GET", path=address.encode(), query=self._query, headers=())
+        text = _text_to_sign(request, self._signature, self._host)
+        signature = hmac.new(self._key, text, sha256).hexdigest()
+        return f"{self._root}{address}?{self._query}&{_IN_QUERY}={signature}"
 
 
 def _of_header(request: SignedRequest, text: str) -> Signature:

@@ -14,7 +14,7 @@ from app.features.objects.errors import ObjectRequestUnsupported
 from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import FileForm, StoredDataFile, TableFileStore
 from app.features.objects.service.renderings import Renderings
-from app.features.objects.values import ObjectEntry
+from app.features.objects.values import SHARE, ObjectEntry
 from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.infra.sharing.byte_cache import ByteCache
@@ -99,16 +99,25 @@ class TableFiles:
     segment: str = "data"
 
     def find(self, table: ServedTable, path: str) -> DataFileContent:
-        """See `ObjectTree`. A rendering that is not the one of today is not found."""
+        """See `ObjectTree`. A rendering that is not the one of today is not found.
+
+        Recipients of shares get files without the columns of the format itself, and none of which all kept versions
+        have deleted rows: that one is rendered for them.
+        """
         if table.access.restricted:
             raise _missing()
         dataset = table.dataset
         rendering, _, below_data = path.partition("/")
-        stored_file = self.files.find(dataset.tenant_id, dataset.id, _folder(dataset) + below_data)
+        for_recipient = table.variant == SHARE
+        stored_file = self.files.find(
+            dataset.tenant_id, dataset.id, _folder(dataset) + below_data, whole=for_recipient
+        )
         if stored_file is None:
             raise _missing()
         visible = self.renderings.visible(dataset)
-        exchange = self.renderings.exchange(dataset, visible, stored_file.schema_id, stored_file.layout)
+        exchange = self.renderings.exchange(
+            dataset, visible, stored_file.schema_id, stored_file.layout, shows_own=not for_recipient
+        )
         if rendering != exchange.rendering:
             raise _missing()
         return DataFileContent(
@@ -118,7 +127,8 @@ class TableFiles:
     def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """See `ObjectTree`. Files of several renderings are in the order of their renderings."""
         entries: list[ObjectEntry] = []
-        if table.access.restricted:
+        if table.access.restricted or table.variant == SHARE:
+            # Recipients have links, which list nothing.
             return entries
         dataset = table.dataset
         for exchange, forms in self._exchanges(dataset):
