@@ -50,6 +50,10 @@ GROUPS = {
             "delete": "clients.cli.sources:delete",
         },
     ),
+    "table-keys": (
+        "The secret of the keys with which clients read the files of tables.",
+        {"rotate": "clients.cli.table_keys:rotate"},
+    ),
     "keys": (
         "Make, list and revoke API keys.",
         {

@@ -10,6 +10,7 @@ from app.features.objects.service.keys import TableKeys
 from app.features.objects.service.renderings import Renderings
 from app.features.objects.service.secrets import KnownSecrets
 from app.features.objects.service.table_files import FOOTERS_BYTES, TableFiles
+from app.infra.db.session import Database
 from app.infra.sharing.byte_cache import ByteCache
 
 
@@ -17,6 +18,17 @@ def table_keys(platform: Platform) -> TableKeys:
     """Makes keys for tables."""
     secrets = KnownSecrets(TableKeySecretStore(platform.database).read)
     return TableKeys(secrets=secrets, seconds=platform.settings.table_key_seconds)
+
+
+def rotate_secret(database: Database, *, revokes: bool) -> int:
+    """Makes another secret for keys of tables; returns its number. Raises Unavailable.
+
+    Keys of the one before are accepted until they end. `revokes`: they are not.
+    """
+    store = TableKeySecretStore(database)
+    if revokes:
+        store.rotate()
+    return store.rotate()
 
 
 def process_keys(process: ApiProcess) -> TableKeys:

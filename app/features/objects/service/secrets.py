@@ -9,8 +9,8 @@ from typing import Final
 
 from app.infra.errors import Unavailable
 
-# A rotation is known to every process after this time.
-_FRESH_SECONDS: Final = 60.0
+FRESH_SECONDS: Final = 60.0
+"""A rotation is known to every process after this time."""
 # A generation that is not known is looked for at most this often.
 _PAUSE_SECONDS: Final = 1.0
 
@@ -29,7 +29,7 @@ class KnownSecrets:
 
     def known(self, generation: int) -> bytes | None:
         """The secret, without waiting for anything; None if `refresh` has to be called, or there is none."""
-        return self._secrets.get(generation) if self._age() < _FRESH_SECONDS else None
+        return self._secrets.get(generation) if self._age() < FRESH_SECONDS else None
 
     def may_read(self) -> bool:
         """Whether `refresh` would read: it does so at most once a second."""
@@ -43,7 +43,7 @@ class KnownSecrets:
 
     def latest(self) -> tuple[int, bytes]:
         """The generation that signs, and its secret. Raises Unavailable."""
-        if self._age() >= _FRESH_SECONDS:
+        if self._age() >= FRESH_SECONDS:
             self.refresh()
         if not self._secrets:
             raise Unavailable("the database has no secret for keys of tables: run `headwater init`")
