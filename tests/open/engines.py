@@ -74,7 +74,7 @@ CHDB: Final = Engine(
     warehouses=("v2",),
     zoned=True,
     fills_nulls=True,
-    gaps={"dotted": "404"},
+    gaps={"dotted": "UNKNOWN_TABLE"},
 )
 DAFT: Final = Engine(name="daft", program="daft_reader.py", warehouses=("v2",))
 DUCKDB: Final = Engine(name="duckdb", program="duckdb_reader.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
 from app.core.timeline.values import GroupFiles
@@ -9,12 +10,12 @@ from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.sql.conditions.prune import RowFilter
 
 
-class GroupsOfFiles:
+class GroupsOfFiles(ABC):
     """`VersionGroups` of the files that a class has at its versions."""
 
+    @abstractmethod
     def files_at(self, version: int) -> Sequence[DataFile]:
         """All files of a version."""
-        raise NotImplementedError
 
     def files_of_groups(
         self,

@@ -14,8 +14,9 @@ from typing import Final
 import pyarrow as pa
 
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
+from app.kernel.codecs.csv.csv_header import read_header
 from app.kernel.codecs.csv.csv_records import is_record
-from app.kernel.codecs.csv.csv_rows import Records, read_header
+from app.kernel.codecs.csv.csv_rows import Records
 from app.kernel.codecs.faults import Faults, Origin, malformed_row, reader_faults
 from app.kernel.codecs.json.json_rows import iter_text_tables
 from app.kernel.codecs.record_errors import BadRecords, RecordErrors, checked_rows, record_errors_for

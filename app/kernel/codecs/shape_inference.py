@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.flat_form import flat_form, index_levels
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
-from app.kernel.codecs.csv.csv_rows import parse_header
+from app.kernel.codecs.csv.csv_header import parse_header
 from app.kernel.codecs.faults import Faults, mismatch, reader_faults, shown
 from app.kernel.codecs.meta_on_read import META_INPUT_NAMES
 from app.kernel.codecs.record_errors import BadRecord, BadRecords

@@ -11,7 +11,8 @@ import pyarrow as pa
 from app.kernel.codecs.arrow.arrow_messages import MessageSizes
 from app.kernel.codecs.arrow.conform import check_columns, conform_step, steps
 from app.kernel.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
-from app.kernel.codecs.csv.csv_rows import Records, read_header
+from app.kernel.codecs.csv.csv_header import read_header
+from app.kernel.codecs.csv.csv_rows import Records
 from app.kernel.codecs.faults import Origin, reader_faults
 from app.kernel.codecs.json.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
 from app.kernel.codecs.parts import ANY_MEMORY, PartLimits, PartMemory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -18,7 +19,11 @@ class Work(str, Enum):
     TASKS = "tasks"
 
 
-class EngineTask(msgspec.Struct, Generic[Result], frozen=True, kw_only=True):
+class _TaskMeta(msgspec.StructMeta, ABCMeta):
+    """Of structs with abstract members."""
+
+
+class EngineTask(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, metaclass=_TaskMeta):
     """One piece of work, which runs in a process of its own and has a `Result`.
 
     Work of a new kind is a subclass with a result, and a line in the list of `workers/engine/tasks.py` with the
@@ -31,9 +36,9 @@ class EngineTask(msgspec.Struct, Generic[Result], frozen=True, kw_only=True):
         return Work.TASKS
 
     @property
+    @abstractmethod
     def size_bytes(self) -> int:
         """The approximate number of bytes that it reads."""
-        raise NotImplementedError
 
     @property
     def rows(self) -> int:

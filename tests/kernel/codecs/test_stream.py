@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.kernel.codecs import Format, Split, decode_csv, decode_ndjson, iter_tables, plan_splits, stream
 from app.kernel.codecs.arrow.parquet_rows import open_parquet
-from app.kernel.codecs.csv import csv_rows
+from app.kernel.codecs.csv import csv_header
 from app.kernel.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.kernel.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
 from app.kernel.format.rows.row_limits import RowLimits
@@ -206,7 +206,7 @@ def test_unclosed_quote_is_bounded_in_memory(small_reads, monkeypatch):
             )
         )
     assert caught.value.facts == {"limit_bytes": 1000, "row": 1, "line": 3, "pointer": "/rows/1"}
-    monkeypatch.setattr(csv_rows, "HEADER_BYTES_MAX", 3)
+    monkeypatch.setattr(csv_header, "HEADER_BYTES_MAX", 3)
     with pytest.raises(MalformedBody, match="the header line is longer than 3 bytes"):
         decode_csv(b"id,name\n1,a\n", PLACES)
 

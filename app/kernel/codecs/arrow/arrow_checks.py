@@ -112,12 +112,8 @@ def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, 
 
 
 def _out_of_range(array: pa.Array, data_type: FlatType) -> Iterator[tuple[_Rows, str]]:
-    misfits = data_type.out_of_range(array)
-    if misfits is None or not pc.any(misfits, min_count=0).as_py():
-        return
-    rows = _where(misfits)
     by_reason: dict[str, list[int]] = {}
-    for row, reason in zip(rows.tolist(), data_type.range_faults(array.take(pa.array(rows))), strict=True):
+    for row, reason in data_type.range_faults(array).items():
         by_reason.setdefault(reason, []).append(row)
     for reason, places in by_reason.items():
         yield np.array(places, dtype=np.int64), reason

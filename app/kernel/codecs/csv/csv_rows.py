@@ -8,9 +8,7 @@ skipped.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -30,6 +28,7 @@ from app.kernel.codecs.compiled import (
     refuse_many_values,
     value_decoder,
 )
+from app.kernel.codecs.csv.csv_header import Header, malformed_at, read_header
 from app.kernel.codecs.csv.csv_records import (
     QuoteFault,
     quote_fault,
@@ -39,15 +38,12 @@ from app.kernel.codecs.csv.csv_records import (
     sound_runs,
 )
 from app.kernel.codecs.faults import (
-    GZIP_MAGIC,
-    GZIP_WITHOUT_ENCODING,
     NOT_UTF8,
     Faults,
     Origin,
     below,
     malformed,
     missing_field,
-    shown,
     unknown_field,
 )
 from app.kernel.codecs.json.json_rows import collect
@@ -59,35 +55,8 @@ from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, EXCERPT_BYTES, Row
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.types import DataType, FlatType
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_OTHER_SEPARATORS: Final = {b";": "a semicolon", b"\t": "a tab"}
-HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The columns of a CSV in their order, the number of the header line, and its size in bytes."""
-
-    names: tuple[str, ...]
-    line: bytes
-    size_bytes: int
-
-    @property
-    def other_separator(self) -> str | None:
-        """The advice for a header line that seems to have another separator than the comma; None for others."""
-        if len(self.names) > 1 or self.line.startswith(b'"'):
-            return None
-        found = next((words for mark, words in _OTHER_SEPARATORS.items() if mark in self.line), None)
-        return None if found is None else f"the header line has {found}, but the separator of CSV is a comma"
-
-    @property
-    def width_advice(self) -> str | None:
-        """What may explain records of another width than the header line; None if nothing does."""
-        if not self.line.startswith(b"#"):
-            return self.other_separator
-        return f"the header line is {shown(self.line.decode())}"
 
 
 def decode_csv(
@@ -116,43 +85,6 @@ def decode_csv(
         header=header, schema=schema, record_errors=record_errors, origin=origin, pointer=pointer
     )
     return collect(records.tables(data[header.size_bytes :], last=True), schema, record_errors)
-
-
-def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
-    """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody.
-
-    It may name columns that the schema does not have: their cells must be null.
-    """
-    header = parse_header(data)
-    _check_header(header.names, flat_form(schema, header=header.names), pointer)
-    return header
-
-
-def parse_header(data: bytes) -> Header:
-    """The header line at the start of `data`, unchecked. Raises MalformedBody."""
-    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        raise MalformedBody("the body starts with a UTF-16 byte order mark; send UTF-8", line=1, byte=0)
-    if data.startswith(GZIP_MAGIC):
-        raise MalformedBody(GZIP_WITHOUT_ENCODING, line=1, byte=0)
-    size_bytes = record_end(data[:HEADER_BYTES_MAX])
-    if size_bytes is None:
-        if len(data) > HEADER_BYTES_MAX:
-            raise MalformedBody(f"the header line is longer than {HEADER_BYTES_MAX} bytes", line=1, byte=0)
-        size_bytes = len(data)
-    line = data[:size_bytes].removeprefix(_BYTE_ORDER_MARK)
-    if first_fault := quote_fault(line):
-        raise _malformed_at(line, first_fault.position, Origin(), first_fault.reason)
-    try:
-        names = next(csv.reader(io.StringIO(line.decode("utf-8"), newline=""), strict=True), [])
-    except UnicodeDecodeError as fault:
-        raise MalformedBody(
-            f"the header line is invalid UTF-8: {fault.reason}; send UTF-8", line=1, byte=fault.start
-        ) from None
-    except csv.Error as fault:
-        raise MalformedBody(f"the header line cannot be read: {fault}", line=1, byte=0) from None
-    if not names:
-        raise MalformedBody("the first line is empty; it must name the columns", line=1, byte=0)
-    return Header(names=tuple(names), line=line.rstrip(b"\r\n"), size_bytes=size_bytes)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,7 +121,7 @@ class Records:
                 return
             unreadable = None
         else:
-            unreadable = _malformed_at(text, fault.position, self.origin, fault.reason)
+            unreadable = malformed_at(text, fault.position, self.origin, fault.reason)
         cut = 0
         for run in sound_runs(text, last=last, record_bytes_max=bytes_max):
             cut = run.end
@@ -350,27 +282,6 @@ def _excerpt(record: bytes) -> bytes:
         return _without_line_end(record)
     start = record[:EXCERPT_BYTES]
     return start if start.count(b'"') % 2 else start + b'"'
-
-
-def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> MalformedBody:
-    line, byte = origin.line + data.count(b"\n", 0, position), origin.byte + position
-    return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
-
-
-def _check_header(names: Sequence[str], form: FlatForm, pointer: str) -> None:
-    compiled_schema = form.compiled_schema
-    faults = Faults()
-    earlier: set[str] = set()
-    for number, name in enumerate(names, 1):
-        if name in earlier:
-            faults.add(pointer, f"column {number} of the header line: {shown(name)} appears more than once")
-        if faults.full:
-            break
-        earlier.add(name)
-    for name, data_type in compiled_schema.types.items():
-        if name in compiled_schema.required_names and name not in names:
-            faults.add(pointer, f"the header line lacks a column: {missing_field(name, str(data_type))}")
-    faults.raise_if_any()
 
 
 def _read_cells(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from app.kernel.format.schema.types.flat import (
     OrderNumbers,
     RefusedText,
     Steps,
+    faults_where,
     outside,
     refused_where,
     texts_within,
@@ -64,10 +66,10 @@ class Date(FlatType):
         whole = pc.if_else(misfits, pa.scalar(None, pa.int64()), days)
         return pc.cast(whole, pa.int32()).view(pa.date32()), refusals
 
-    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
-        return outside(array, DATE_DAYS_MIN, DATE_DAYS_MAX)
+    def range_faults(self, array: pa.Array) -> Mapping[int, str]:
+        return faults_where(array, outside(array, DATE_DAYS_MIN, DATE_DAYS_MAX), self._range_texts)
 
-    def range_faults(self, array: pa.Array) -> list[str]:
+    def _range_texts(self, array: pa.Array) -> list[str]:
         return [f"got {text}, {_OUTSIDE_YEARS}" for text in self.json_values(array)]
 
     def parse(self, texts: pa.StringArray) -> pa.Array:

@@ -7,7 +7,7 @@ module of a type has what is special about it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -116,14 +116,10 @@ class FlatType(ABC):
         """An array of an accepted type in the type's own. Raises ArrowInvalid."""
         return pc.cast(array, self.arrow)
 
-    def out_of_range(self, array: pa.Array) -> pa.BooleanArray | None:
-        """Which values of an array of the type are not allowed; None if Arrow has no such values."""
+    def range_faults(self, array: pa.Array) -> Mapping[int, str]:
+        """What is wrong with the values of an array of the type that are not allowed, by their places."""
         del array
-        return None
-
-    def range_faults(self, array: pa.Array) -> list[str]:
-        """What is wrong with each of some values that are not allowed."""
-        raise NotImplementedError(f"every {self} is allowed: {len(array)}")
+        return {}
 
     # Text: CSV cells, map keys, JSON strings
 
@@ -309,6 +305,14 @@ def outside(values: pa.Array, low: int, high: int) -> pa.BooleanArray:
     """Which values have ticks beyond the bounds; null for null."""
     numbers = ticks(values)
     return pc.or_(pc.less(numbers, low), pc.greater(numbers, high))
+
+
+def faults_where(
+    array: pa.Array, misfits: pa.BooleanArray, texts: Callable[[pa.Array], Iterable[str]]
+) -> dict[int, str]:
+    """What is wrong with the misfits, by place. `texts`: of the values that are misfits."""
+    places = pc.indices_nonzero(pc.fill_null(misfits, False))
+    return dict(zip(places.to_pylist(), texts(array.take(places)), strict=True)) if len(places) else {}
 
 
 def ticks(values: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Final
@@ -23,6 +23,7 @@ from app.kernel.format.schema.types.flat import (
     FlatType,
     JsonForm,
     RefusedText,
+    faults_where,
     refused_where,
     require,
 )
@@ -97,11 +98,8 @@ class Real(FlatType):
             text,
         )
 
-    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
-        return pc.invert(pc.is_finite(array))
-
-    def range_faults(self, array: pa.Array) -> list[str]:
-        return [f"got NaN or an infinity, {NOT_FINITE}"] * len(array)
+    def range_faults(self, array: pa.Array) -> Mapping[int, str]:
+        return faults_where(array, pc.invert(pc.is_finite(array)), _range_texts)
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
         values = self.nearest(texts)
@@ -184,6 +182,10 @@ class Real(FlatType):
 
     def holds_integers(self, low: int, high: int) -> bool:
         return -self.exact_max <= low and high <= self.exact_max
+
+
+def _range_texts(array: pa.Array) -> list[str]:
+    return [f"got NaN or an infinity, {NOT_FINITE}"] * len(array)
 
 
 def _pairs(ones: pa.Array, others: pa.Array) -> Iterator[tuple[Any, Any]]:

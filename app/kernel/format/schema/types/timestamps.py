@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -22,6 +23,7 @@ from app.kernel.format.schema.types.flat import (
     OrderNumbers,
     RefusedText,
     Steps,
+    faults_where,
     outside,
     require,
     texts_within,
@@ -107,10 +109,11 @@ class Timestamp(FlatType):
         text = str(pc.cast(pa.scalar(tick, pa.timestamp(unit)), pa.string()).as_py()).replace(" ", "T")
         return self.refusal(f"{text}Z" if self.zoned else text)
 
-    def out_of_range(self, array: pa.Array) -> pa.BooleanArray:
-        return outside(array, *timestamp_bounds(self.unit))
+    def range_faults(self, array: pa.Array) -> Mapping[int, str]:
+        misfits = outside(array, *timestamp_bounds(self.unit))
+        return faults_where(array, misfits, self._range_texts)
 
-    def range_faults(self, array: pa.Array) -> list[str]:
+    def _range_texts(self, array: pa.Array) -> list[str]:
         return [f"got {text}, {OUTSIDE_YEARS}" for text in self.json_values(array)]
 
     def parse(self, texts: pa.StringArray) -> pa.Array:
