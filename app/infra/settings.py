@@ -315,6 +315,12 @@ class Settings:
     unused_file_seconds: Annotated[float, _seconds_or_none] = 3600.0
     """The time for which data files stay that no retained version uses, for scans that were planned before."""
 
+    rendered_bytes_max: Annotated[int, _whole_number(0)] = 32 * GIBIBYTE
+    """The storage for files that are rendered for readers who see a part of a dataset. Those that were used longest
+    ago are deleted, and rendered again when they are read."""
+    rendered_tenant_bytes_max: Annotated[int, _whole_number(0)] = 8 * GIBIBYTE
+    """The part of it that the files of one tenant take."""
+
     lease_seconds: Annotated[float, _seconds] = 20.0
     """The time after which the claim of a process on a job or a reconciler ends if it is not extended."""
     heartbeat_seconds: Annotated[float, _seconds] = 5.0

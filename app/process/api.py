@@ -22,6 +22,7 @@ from app.features.overview import api as overview
 from app.features.partitions import api as partitions
 from app.features.quarantine import api as quarantine
 from app.features.reads import api as reads
+from app.features.rendered_files import api as rendered_files
 from app.features.retention import api as retention
 from app.features.sources import api as sources
 from app.features.transactions import api as transactions
@@ -91,6 +92,7 @@ APIS: Final = (
     partitions.API,
     quarantine.API,
     reads.API,
+    rendered_files.API,
     retention.API,
     sources.API,
     transactions.API,

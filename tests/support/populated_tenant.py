@@ -69,6 +69,9 @@ _MORE = (
     "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO service_results (dataset_id, service, version, result) VALUES (:dataset, 'analysis', 1, '{}')",
+    "INSERT INTO rendered_files "
+    "(dataset_id, key, view, content, size_bytes, row_count, statistics, path, data_path, origin_version, schema_id) "
+    "VALUES (:dataset, 'key', 'view', 'content', 1, 1, '{}', 'rendered/1', 'data/1', 1, 1)",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
     "INSERT INTO key_usage_days (day, key_id) VALUES (current_date, :new)",

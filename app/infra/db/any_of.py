@@ -13,7 +13,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 _LAST: Final = "~"
 
 
-def any_of(column: Column[Any], values: Collection[str] | Collection[int]) -> ColumnElement[bool]:
+def any_of(
+    column: Column[Any], values: Collection[str] | Collection[int] | Collection[bytes]
+) -> ColumnElement[bool]:
     """`column = ANY(values)`: one parameter, where IN has one per value and is limited to 65,535."""
     return column == any_(literal(list(values), ARRAY(column.type)))
 

@@ -147,30 +147,42 @@ def create_parquet(
     Raises StorageFull.
     """
     with suppress(_Unfinished), storage.create(path) as file:
-        hashing = HashingSink(file)
-        metadata: list[pq.FileMetaData] = []
-        with ExitStack() as stack:
-            out = stack.enter_context(buffered(hashing))
-            stored_schema = file_schema(schema)
-
-            def open_writer(rows: pa.Table) -> pq.ParquetWriter:
-                return stack.enter_context(
-                    column_layout(rows, compression).open(out, stored_schema, metadata)
-                )
-
-            sink = ParquetSink(
-                path=path,
-                out=out,
-                schema=schema,
-                stored_schema=stored_schema,
-                open_writer=open_writer,
-                hashing=hashing,
-                row_group_rows=row_group_rows,
-                metadata=metadata,
-            )
+        with parquet_sink(
+            HashingSink(file), path, schema, row_group_rows=row_group_rows, compression=compression
+        ) as sink:
             yield sink
         if not sink.complete:
             raise _Unfinished
+
+
+@contextmanager
+def parquet_sink(
+    hashing: HashingSink,
+    path: str,
+    schema: pa.Schema,
+    *,
+    row_group_rows: int,
+    compression: FileCompression = FileCompression.ZSTD,
+) -> Iterator[ParquetSink]:
+    """A Parquet file, of the present layout, that is written to an open file. Its bytes are in `hashing` on leaving."""
+    metadata: list[pq.FileMetaData] = []
+    with ExitStack() as stack:
+        out = stack.enter_context(buffered(hashing))
+        stored_schema = file_schema(schema)
+
+        def open_writer(rows: pa.Table) -> pq.ParquetWriter:
+            return stack.enter_context(column_layout(rows, compression).open(out, stored_schema, metadata))
+
+        yield ParquetSink(
+            path=path,
+            out=out,
+            schema=schema,
+            stored_schema=stored_schema,
+            open_writer=open_writer,
+            hashing=hashing,
+            row_group_rows=row_group_rows,
+            metadata=metadata,
+        )
 
 
 class _Unfinished(Exception):

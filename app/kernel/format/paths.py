@@ -13,6 +13,7 @@
     {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
     {tenant}/{dataset}/timeline/{first}-{last}-{job}-{epoch}.parquet              archived instants
     {tenant}/{dataset}/reads/{job}-{epoch}/{name}                                 results of read jobs, and their runs
+    {tenant}/{dataset}/rendered/{random}                                          files as some readers see them
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path. Markers
 are the exception: other systems find them by name, so a marker is deleted and written again under one path.
@@ -115,6 +116,11 @@ def export_folder(prefix: str, export_id: str, number: int, job_id: str, epoch: 
 def read_folder(prefix: str, job_id: str, epoch: int) -> str:
     """The folder of an attempt at a read job."""
     return f"{prefix}/reads/{job_id}-{epoch}"
+
+
+def rendered_path(prefix: str, mark: str) -> str:
+    """The path of a rendered file. `mark`: 32 random hexadecimal digits, so that it is never the same twice."""
+    return f"{prefix}/rendered/{mark}"
 
 
 def data_folder(prefix: str) -> str:

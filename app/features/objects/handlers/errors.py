@@ -23,6 +23,7 @@ _CODES: Final[Mapping[str, tuple[str, int]]] = {
     "unauthorized": ("AccessDenied", 403),
     "rate-limited": ("SlowDown", 503),
     "quota-exceeded": ("SlowDown", 503),
+    "rendering-under-way": ("SlowDown", 503),
     "unavailable": ("ServiceUnavailable", 503),
     "storage-unavailable": ("ServiceUnavailable", 503),
 }

@@ -23,6 +23,7 @@ from app.core.timeline.tables import (
 from app.features.exports.tables import export_files
 from app.features.maintenance.tables import table_maintenance
 from app.features.reads.tables import read_files
+from app.features.rendered_files.tables import rendered_files
 from app.features.retention.repository.tenant_ids import all_tenants, lasting_tenants
 from app.features.retention.values import ReferencedFile
 from app.infra.db.any_of import any_of
@@ -44,6 +45,7 @@ _REFERENCES = (
     export_files.c.path,
     read_files.c.path,
     timeline_archives.c.path,
+    rendered_files.c.path,
 )
 _WITH_CHECKSUMS: Final = (
     files,

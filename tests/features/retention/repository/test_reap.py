@@ -21,6 +21,8 @@ from app.features.exports.tables import export_files
 from app.features.exports.tasks import ExportFormat, ExportQuery
 from app.features.exports.values import ExportDefinition, NewExport
 from app.features.reads.tables import read_files
+from app.features.rendered_files.repository.renderings import RenderingStore
+from app.features.rendered_files.values import RenderingEntry, RenderingOrigin
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.reaper import Reap
 from app.infra.db.columns import metadata
@@ -38,8 +40,13 @@ from tests.support.store_fixtures import Stores
 
 Refer = Callable[[Stores, Dataset, str], None]
 _SUM: Final = {"size_bytes": 1, "checksum": "c"}
-# Paths of partitions, and of records within a file that has a row of its own in quarantine_files.
-_NO_FILES: Final = {"files.partition_path", "partition_marks.path", "quarantine_redrives.path"}
+# Paths of partitions, and of files that have a row of their own in files and in quarantine_files.
+_NO_FILES: Final = {
+    "files.partition_path",
+    "partition_marks.path",
+    "quarantine_redrives.path",
+    "rendered_files.data_path",
+}
 
 
 def _commit(stores: Stores, dataset: Dataset, change: Callable[[NewCommit], NewCommit]) -> None:
@@ -137,6 +144,13 @@ def _result(stores: Stores, dataset: Dataset, path: str) -> None:
     _row(stores, dataset, read_files, path=path, job_id=job.id, number=1, name="part-1", row_count=1, **_SUM)
 
 
+def _rendering(stores: Stores, dataset: Dataset, path: str) -> None:
+    entry = RenderingEntry(
+        key=b"k", view="v", content="c", size_bytes=1, row_count=1, statistics={}, path=path
+    )
+    RenderingStore(stores.database).put(dataset.tenant_id, dataset.id, entry, RenderingOrigin(version=1))
+
+
 def _archive(stores: Stores, dataset: Dataset, path: str) -> None:
     _row(
         stores,
@@ -173,6 +187,7 @@ REFERENCES: Final[dict[str, Refer]] = {
     "export_files.path": _export,
     "read_files.path": _result,
     "timeline_archives.path": _archive,
+    "rendered_files.path": _rendering,
 }
 
 

@@ -1,0 +1,11 @@
+"""The HTTP statuses of the errors of rendered files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.features.rendered_files.errors import RenderingUnderWay
+from app.kernel.format.errors import HeadwaterError
+
+PROBLEMS: Final[Mapping[type[HeadwaterError], int]] = {RenderingUnderWay: 503}

@@ -1,0 +1,149 @@
+"""The data files of tables as readers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.access.errors import NotFound
+from app.core.catalog.values import Dataset
+from app.core.timeline.ports import VersionReader
+from app.features.objects.ports import ObjectContent
+from app.features.objects.service.renderings import Renderings
+from app.features.rendered_files.service.data_file import DataFileRendering
+from app.features.rendered_files.service.objects import RenderedObjects
+from app.features.rendered_files.service.view import FileView
+from app.features.rendered_files.values import RenderedFile
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.sharing.byte_cache import ByteCache
+from app.kernel.commit.write_plan import WriteScope, reaches
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import bind_access
+from app.kernel.sql.conditions.row_access import RowAccess
+
+_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
+_COLUMN_BYTES: Final = 256
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderedFiles:
+    """Renders data files, and finds those that were rendered. May be called by many threads at once."""
+
+    objects: RenderedObjects
+    timeline: VersionReader
+    renderings: Renderings
+    slices: SliceReader
+    _schemas: ByteCache[tuple[str, int], Schema] = field(default_factory=lambda: ByteCache(_SCHEMAS_BYTES))
+
+    def require(
+        self, dataset: Dataset, version: int, access: RowAccess, files: Sequence[DataFile]
+    ) -> list[RenderedFile]:
+        """The files of a version with what the access shows of them, in this order, without those that have no visible
+        row. `files`: base files of the version; others have no rows of a table and are left out.
+
+        One query if all were rendered before. Raises RenderingUnderWay, GrantNotApplicable, VersionExpired,
+        CorruptFile, Unavailable.
+        """
+        views = self._views(dataset, self._schema_at(dataset, version), access)
+        renderings = []
+        for file in files:
+            view = views.of(file.schema_id)
+            scope = WriteScope(where=view.bound.where)
+            if file.kind is FileKind.BASE and file.live_rows and reaches(scope, view.definition, file):
+                renderings.append(DataFileRendering(slices=self.slices, source=file, file_view=view))
+        return [
+            RenderedFile(
+                view=entry.view,
+                content=entry.content,
+                size_bytes=entry.size_bytes,
+                row_count=entry.row_count,
+                statistics=entry.statistics,
+                source=rendering.source,
+                schema_id=rendering.file_view.definition.schema.id,
+            )
+            for rendering, entry in zip(renderings, self.objects.require(dataset, renderings), strict=True)
+            if entry.row_count
+        ]
+
+    def find(self, dataset: Dataset, access: RowAccess, view: str, content: str) -> ObjectContent:
+        """A rendered file by its digests. It is rendered again if its object was deleted.
+
+        Raises NotFound unless the access shows exactly this, GrantNotApplicable, Unavailable.
+        """
+        tenant_id = dataset.tenant_id
+        for stored in self.objects.store.with_content(tenant_id, dataset.id, view, content):
+            file_view = self._view(dataset, access, stored.schema_id, stored.source.schema_id)
+            if file_view is not None and file_view.digest == view:
+                if stored.entry.is_idle:
+                    self.objects.store.touch(tenant_id, dataset.id, [stored.entry.key])
+                rendering = DataFileRendering(slices=self.slices, source=stored.source, file_view=file_view)
+                return self.objects.content(dataset, rendering, stored.entry)
+        raise NotFound("the table has no such rendered file for this reader: load the table again")
+
+    def visible_views(self, dataset: Dataset, access: RowAccess) -> list[str]:
+        """The views of rendered files that the access shows exactly. Raises GrantNotApplicable, Unavailable."""
+        forms = self.objects.store.forms(dataset.tenant_id, dataset.id)
+        views = {
+            form.view
+            for form in forms
+            if (file_view := self._view(dataset, access, form.schema_id, form.file_schema_id)) is not None
+            and file_view.digest == form.view
+        }
+        return sorted(views)
+
+    def _view(
+        self, dataset: Dataset, access: RowAccess, schema_id: int, file_schema_id: int
+    ) -> FileView | None:
+        """What the access shows; None for schemas that the dataset does not have in this state."""
+        schemas = self._by_id(dataset)
+        if schema_id not in schemas or file_schema_id not in schemas:
+            return None
+        return self._views(dataset, schemas[schema_id], access).of(file_schema_id)
+
+    def _views(self, dataset: Dataset, schema: Schema, access: RowAccess) -> _Views:
+        latest = dataset.definition
+        definition = latest if schema.id == latest.schema.id else under_schema(latest, schema)
+        return _Views(self._by_id(dataset), definition, access, latest.schema)
+
+    def _by_id(self, dataset: Dataset) -> Mapping[int, Schema]:
+        return {schema.id: schema for schema in self.renderings.schemas(dataset)}
+
+    def _schema_at(self, dataset: Dataset, version: int) -> Schema:
+        latest = dataset.definition.schema
+        if version == dataset.version or latest.id == 1:
+            return latest
+        key = dataset.id, version
+        schema = self._schemas.get(key)
+        if schema is None:
+            schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+            self._schemas.put(key, schema, _COLUMN_BYTES * len(schema.fields))
+        return schema
+
+
+class _Views:
+    """What an access shows of the files of each schema, at versions of one schema."""
+
+    def __init__(
+        self, schemas: Mapping[int, Schema], definition: DatasetDefinition, access: RowAccess, latest: Schema
+    ) -> None:
+        self._schemas = schemas
+        self._definition = definition
+        self._access = access
+        self._bound = bind_access(access, latest, definition.schema)
+        self._views: dict[int, FileView] = {}
+
+    def of(self, file_schema_id: int) -> FileView:
+        """What is shown of files of this schema."""
+        view = self._views.get(file_schema_id)
+        if view is None:
+            view = self._views[file_schema_id] = FileView(
+                definition=self._definition,
+                access=self._access,
+                bound=self._bound,
+                file_schema=self._schemas[file_schema_id],
+            )
+        return view
