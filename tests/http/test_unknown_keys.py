@@ -28,14 +28,16 @@ def test_known_key_is_served_while_keys_that_do_not_exist_wait_for_the_database(
             headers = {"Authorization": f"Bearer {new_api_key()}", "X-Forwarded-For": address}
             return anyone.get("/datasets", headers=headers)
 
-        with postgres.administration(service.settings.database_url.rsplit("/", 1)[1]) as connection:
+        database = service.settings.database_url.rsplit("/", 1)[1]
+        # Two, since a transaction sees the activity of its first look.
+        with postgres.administration(database) as connection, postgres.administration(database) as watch:
 
             def lookups() -> int:
                 waiting = (
                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                     "AND wait_event_type = 'Lock' AND query LIKE '%api_keys%'"
                 )
-                return int(connection.execute(waiting).fetchall()[0][0])
+                return int(watch.execute(waiting).fetchall()[0][0])
 
             with connection.transaction():
                 # No one reads a key until the transaction ends.

@@ -224,7 +224,7 @@ def test_services_get_commit_slots_beside_racing_writers_without_deadlock(
     for thread in threads:
         thread.start()
     publisher = PublishInSlot(
-        timeline=stores.timeline, writers_max=2, rules=SlotRules(slot_seconds=1.0, pause_seconds=0.1)
+        timeline=stores.timeline, writers_max=2, rules=SlotRules(slot_seconds=LONG, pause_seconds=0.1)
     )
     try:
         for _ in range(5):
