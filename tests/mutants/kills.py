@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +37,8 @@ def record(trials: Iterable[Trial]) -> None:
 
 def present(trials: Iterable[Trial]) -> list[Trial]:
     """Those whose place and text the code still has."""
-    return [trial for trial in trials if trial.mutation in _of_module(trial.mutation.module)]
+    of_module = cache(_of_module)
+    return [trial for trial in trials if trial.mutation in of_module(trial.mutation.module)]
 
 
 def share(trials: Sequence[Trial], count: int, seed: str) -> list[Trial]:

@@ -23,7 +23,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -110,14 +110,23 @@ def mutations(place: str, source: str) -> list[Mutation]:
 
 def _variants(place: str, source: str, tree: ast.Module) -> Iterator[tuple[Mutation, _Slot, ast.AST]]:
     counts: Counter[tuple[str, str]] = Counter()
+    lines = source.encode().splitlines(keepends=True)
     for slot, node in _nodes(_node_of(place, tree)):
         for kind, replacement in _replacements(node):
             # As it is written: `ast.unparse` differs between versions of Python.
-            text = " ".join((ast.get_source_segment(source, node) or "").split())[:_TEXT_CHARACTERS]
+            text = " ".join(_segment(lines, node).split())[:_TEXT_CHARACTERS]
             counts[kind, text] += 1
             if (number := counts[kind, text]) > 1:
                 text = f"{text} #{number}"
             yield Mutation(place=place, kind=kind, text=text), slot, replacement
+
+
+def _segment(lines: list[bytes], node: Any) -> str:
+    """The source of a statement, an expression or a handler. `ast.get_source_segment` splits the module for each."""
+    first, last = node.lineno - 1, node.end_lineno
+    segment = b"".join(lines[first:last])
+    end = len(segment) - len(lines[last - 1]) + node.end_col_offset
+    return segment[node.col_offset : end].decode()
 
 
 def _node_of(place: str, tree: ast.Module) -> ast.AST:
