@@ -20,6 +20,7 @@ import pytest
 from app.infra.runtime.loopback import free_port
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import planned
+from tests.support.http import TLS
 from tests.support.left_out import left_out
 from tests.support.repeating import Repeating
 from tests.support.waiting import until
@@ -56,6 +57,7 @@ class Cluster:
             headers={"Authorization": f"Bearer {self.api_key}"},
             timeout=90,
             trust_env=False,
+            verify=TLS,
             transport=None if failures is None else Repeating(failures),
         )
 

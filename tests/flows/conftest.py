@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.http import TLS
 from tests.support.table import Table
 
 _numbers = count(1)
@@ -70,7 +71,11 @@ def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, 
         key = answer.json()["api_key"]
     client = stack.enter_context(
         httpx2.Client(
-            base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
+            base_url=deployment.url,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=90,
+            trust_env=False,
+            verify=TLS,
         )
     )
     made = []

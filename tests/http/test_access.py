@@ -5,14 +5,14 @@ import time
 import httpx2
 import pytest
 
-from tests.support.http import ORDERS, problem, upsert
+from tests.support.http import ORDERS, TLS, problem, upsert
 
 PATHS = ["", "/schema", "/changes", "/rows", "/timeline"]
 
 
 @pytest.fixture
 def anonymous(service):
-    with httpx2.Client(base_url=service.url, trust_env=False) as client:
+    with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as client:
         yield client
 
 
@@ -157,7 +157,7 @@ def test_openapi_schema_requires_no_credential_and_names_no_other_host(anonymous
     ],
 )
 def test_options_answers_with_the_methods_of_a_path(service, path, allowed):
-    with httpx2.Client(base_url=service.url, trust_env=False) as anonymous:
+    with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as anonymous:
         answer = anonymous.options(path)
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["allow"] == allowed

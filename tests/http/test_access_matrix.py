@@ -14,7 +14,7 @@ import pytest
 from app.access.tenants.values import Grant, KeyScope, TenantChange, TenantState, new_api_key
 from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE, ONCE
-from tests.support.http import ORDERS, upsert
+from tests.support.http import ORDERS, TLS, upsert
 from tests.support.service import SCOPES, Service
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text(encoding="utf-8"))
@@ -174,7 +174,7 @@ def _example(examples: dict[str, Any]) -> Any:
 @pytest.fixture(scope="module")
 def world(service: Service) -> Iterator[World]:
     world = World(service)
-    with httpx2.Client(trust_env=False, timeout=30) as world.client:
+    with httpx2.Client(trust_env=False, verify=TLS, timeout=30) as world.client:
         yield world
 
 
@@ -279,7 +279,7 @@ def suspended(service: Service) -> Iterator[World]:
     """A suspended tenant with one of each resource."""
     world = World(service)
     service.tenants.change(world.tenant, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
-    with httpx2.Client(trust_env=False, timeout=30) as world.client:
+    with httpx2.Client(trust_env=False, verify=TLS, timeout=30) as world.client:
         # The process hears of the change within milliseconds.
         assert any(
             is_suspended(world.send("delete_dataset", bearer(world.key), missing(world))) for _ in range(500)

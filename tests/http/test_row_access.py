@@ -18,7 +18,7 @@ from app.access.tenants.values import Grant, KeyScope
 from app.infra.identifiers import new_id
 from tests.http.test_access_matrix import OF_DATA, OPERATIONS, World, bearer
 from tests.support.exports import EVERY_MINUTE, ONCE
-from tests.support.http import problem, upsert
+from tests.support.http import TLS, problem, upsert
 from tests.support.receiver import Message, Receiver, receiving
 from tests.support.service import SCOPES, Service
 from tests.support.webhooks import work_until
@@ -146,7 +146,7 @@ def part(service: Service) -> Iterator[Part]:
     with receiving() as receiver:
         part = Part(service, receiver)
         receiver.messages.clear()
-        with httpx2.Client(trust_env=False, timeout=30) as part.client:
+        with httpx2.Client(trust_env=False, verify=TLS, timeout=30) as part.client:
             yield part
 
 

@@ -18,6 +18,7 @@ from botocore.credentials import Credentials
 
 from tests.open.datasets import answered
 from tests.open.engines import Address
+from tests.support.http import TLS
 
 Json = dict[str, Any]
 _REGION: Final = "us-east-1"
@@ -70,7 +71,7 @@ class VendedTable:
             config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"]
         )
         S3SigV4Auth(credentials, "s3", _REGION).add_auth(request)
-        with httpx2.Client(trust_env=False, timeout=60) as client:
+        with httpx2.Client(trust_env=False, verify=TLS, timeout=60) as client:
             return client.request(method, url, headers=dict(request.headers.items()))
 
     def content(self, location: str) -> bytes:

@@ -25,6 +25,7 @@ from app.infra.runtime.postgres import EmbeddedPostgres
 from app.infra.runtime.stack import answers_ready
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.gates import Gate, Gates, Waiting
+from tests.support.http import TLS
 from tests.support.process import Process
 from tests.support.proxy import BreakingProxy
 from tests.support.waiting import until
@@ -127,6 +128,7 @@ class Deployment:
             headers={"Authorization": f"Bearer {self.api_key}"},
             timeout=90,
             trust_env=False,
+            verify=TLS,
         )
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

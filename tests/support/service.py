@@ -45,6 +45,7 @@ from app.main import Api, compose, server
 from app.process.features import stores_on
 from tests.support.administration import Administration
 from tests.support.engine import EngineInProcess
+from tests.support.http import TLS
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.task_files import TaskResources
@@ -123,7 +124,11 @@ class Service:
     def client(self, api_key: str) -> httpx2.Client:
         """A client with this credential."""
         return httpx2.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {api_key}"}, timeout=30, trust_env=False
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {api_key}"},
+            timeout=30,
+            trust_env=False,
+            verify=TLS,
         )
 
     def work(self) -> None:

@@ -23,6 +23,7 @@ from app.access.tenants.values import Principal
 from app.features.objects.compose import table_keys
 from app.features.objects.ports import ServedTable
 from app.features.objects.values import BUCKET, ObjectEntry, VendedKey
+from tests.support.http import TLS
 from tests.support.service import Service
 
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
@@ -95,7 +96,7 @@ class TableClient:
         )
         fields = {**dict(signed.headers.items()), **(unsigned_headers or {})}
         target = f"{self.url}{signed.url.removeprefix(self.url)}"
-        with httpx2.Client(trust_env=False, timeout=30) as client:
+        with httpx2.Client(trust_env=False, verify=TLS, timeout=30) as client:
             return client.send(client.build_request(method, target, headers=fields))
 
     def get(self, path: str, **more: Any) -> httpx2.Response:

@@ -29,7 +29,7 @@ from app.infra.identifiers import new_id
 from app.kernel.format.errors import RestrictedGrant
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, access_digest
 from tests.features.objects.conftest import PUBLIC_HOST, World
-from tests.support.http import ORDERS, upsert
+from tests.support.http import ORDERS, TLS, upsert
 from tests.support.tables_in_s3 import NAMESPACE, KnownContent, TableClient, error_code, principal_of
 from tests.support.waiting import until
 
@@ -69,7 +69,7 @@ def test_request_needs_a_signature(table: TableClient, world: World) -> None:
         {"Authorization": "AWS4-HMAC-SHA256 Credential=x"},
         {"Authorization": f"AWS {table.key.access_key_id}:{table.key.secret_access_key}"},
     ):
-        with httpx2.Client(trust_env=False) as client:
+        with httpx2.Client(trust_env=False, verify=TLS) as client:
             assert refused(client.get(url, headers=headers), "AccessDenied")
 
 
@@ -105,7 +105,7 @@ def test_session_token_is_that_of_the_key(table: TableClient) -> None:
 def test_signature_covers_method_path_query_and_headers(table: TableClient, world: World) -> None:
     world.tree.contents["other"] = KnownContent(b"content")
     signed = table.signed("GET", f"/{table.base}{OBJECT}", {"Range": "bytes=0-1"})
-    with httpx2.Client(trust_env=False) as client:
+    with httpx2.Client(trust_env=False, verify=TLS) as client:
         for method, url, headers in (
             ("HEAD", signed.url, {}),
             ("GET", signed.url.replace(OBJECT, "notes/other"), {}),
@@ -126,7 +126,7 @@ def test_client_may_have_signed_the_public_host(table: TableClient, host: str, s
     signed = table.signed("GET", f"/{table.base}{OBJECT}", host=host)
     # A proxy sends the name of this service instead.
     headers = {**dict(signed.headers.items()), "Host": urlsplit(table.url).netloc}
-    with httpx2.Client(trust_env=False) as client:
+    with httpx2.Client(trust_env=False, verify=TLS) as client:
         assert client.get(signed.url, headers=headers).status_code == status
 
 

@@ -11,6 +11,7 @@ import pytest
 from app.http.openapi.operation_docs import documentation_of
 from app.process.api import PROVIDERS, ROUTES
 from app.process.openapi import schema_json
+from tests.support.http import TLS
 
 COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
 DOCUMENT = json.loads(COMMITTED.read_text())
@@ -34,7 +35,7 @@ def test_committed_document_equals_the_served_one(service):
     assert COMMITTED.read_bytes() == schema_json(ROUTES, PROVIDERS), (
         "it has drifted; `make openapi` writes it again"
     )
-    with httpx2.Client(base_url=service.url, trust_env=False) as client:
+    with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as client:
         assert client.get("/schema").content == COMMITTED.read_bytes()
 
 

@@ -15,7 +15,7 @@ from app.features.iceberg.service.loaded_tables import LoadedTables
 from app.http import credential_cache
 from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
-from tests.support.http import ORDERS
+from tests.support.http import ORDERS, TLS
 from tests.support.service import Service
 from tests.support.waiting import until
 
@@ -165,7 +165,7 @@ def test_errors_have_the_form_of_the_protocol(service: Service, tenant: Tenant):
     revoked = tenant.key()
     service.tenants.revoke_key(tenant.id, revoked.key_id)
     for headers in ({}, {"Authorization": "Bearer hw_no"}, {"Authorization": f"Bearer {revoked.api_key}"}):
-        with httpx2.Client(base_url=service.url, headers=headers, trust_env=False) as client:
+        with httpx2.Client(base_url=service.url, headers=headers, trust_env=False, verify=TLS) as client:
             answer = client.get(f"{ROOT}/config")
             failure(answer, 401, "NotAuthorizedException")
             assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -179,7 +179,7 @@ def token(service: Service) -> Callable[..., httpx2.Response]:
     """Requests a token."""
 
     def request(form: dict[str, str], headers: dict[str, str] | None = None) -> httpx2.Response:
-        with httpx2.Client(base_url=service.url, trust_env=False) as client:
+        with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as client:
             return client.post(f"{ROOT}/oauth/tokens", data=form, headers=headers)
 
     return request
