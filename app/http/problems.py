@@ -295,7 +295,8 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
             _log.error("request %s: %s", _request_id(request), error.detail)
             error = public_error
     members = document(error.code, error.title, error.detail, error.facts)
-    if members["status"] >= 500:
+    # 501 is of the request: it needs what the service or the deployment does not offer.
+    if members["status"] >= 500 and members["status"] != 501:
         # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.
         cause = error if members["status"] == 500 else None
         _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)

@@ -16,6 +16,8 @@ PROGRESS_BYTES_MIN: Final = 4 * KIBIBYTE
 """What must pass within the stall time: a slower transfer is treated like one that has stopped."""
 WRITABLE: Final = "headwater_writable"
 """The member of the scope of a request with which it waits until its connection takes more."""
+DISCONNECTED: Final = "headwater_disconnected"
+"""The member of the scope of a request that says, when it is called, whether the client has gone."""
 LINGER_SECONDS: Final = 2.0
 """How long a refused connection stays open, so that its client can read the refusal."""
 LINGERING_MAX: Final = 128

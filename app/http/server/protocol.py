@@ -25,6 +25,7 @@ from app.http.middleware import SECURITY_HEADERS
 from app.http.problems import PROBLEM_JSON, document, retry_after, status_of
 from app.http.server.connection_limits import (
     DISCARDED_BYTES_MAX,
+    DISCONNECTED,
     HEADERS_MAX,
     KIBIBYTE,
     LINGER_SECONDS,
@@ -135,6 +136,10 @@ class BoundedHttp(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
+
+    def _is_disconnected(self) -> bool:
+        """Whether the client of the request that runs has gone."""
+        return self._running is not None and self._running.disconnected
 
     def shutdown(self) -> None:
         if self._phase is _Phase.REFUSED:
@@ -264,7 +269,12 @@ class BoundedHttp(HttpToolsProtocol):
         if self.parser.should_upgrade():
             # `_feed` passes the head to the parser once more.
             return
+        if [name for name, _ in self.headers].count(b"host") > 1:
+            # RFC 9112 requires the refusal: a proxy may route, and a client may sign, by another line than we read.
+            self._refusal = MalformedRequest("the request has more than one header Host")
+            raise self._refusal
         self.scope[WRITABLE] = self.flow.drain  # type: ignore[typeddict-unknown-key]
+        self.scope[DISCONNECTED] = self._is_disconnected  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         self._phase = _Phase.BODY
         self._body_left_bytes = next(

@@ -93,6 +93,8 @@ def refusal(reply, status, code):
             400,
             "malformed-request",
         ),
+        (b"GET /health/live HTTP/1.1\r\nHost: a\r\nX: y\r\nhost: a\r\n\r\n", 400, "malformed-request"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nHost: b\r\n\r\n", 400, "malformed-request"),
         (b"GET /" + b"a" * 17_000 + b" HTTP/1.1\r\n", 414, "url-too-long"),
         (b"GET /" + b"a" * 17_000 + b" HTTP/1.1\r\nHost: test\r\n\r\n", 414, "url-too-long"),
         (HEAD + b"X: y\r\n" * 101 + b"\r\n", 431, "headers-too-large"),
