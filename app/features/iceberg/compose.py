@@ -10,12 +10,12 @@ from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service.delete_files import DeleteFiles
+from app.features.iceberg.service.deletes_tree import DeletesTree
 from app.features.iceberg.service.manifests import SnapshotManifests
 from app.features.iceberg.service.metadata_tree import MetadataTree
 from app.features.iceberg.service.plans import PlanScans
 from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import TableForms
-from app.features.iceberg.service.trees import DeletesTree, ManifestTree
 from app.features.objects.compose import renderings
 from app.features.objects.ports import ObjectTree
 from app.features.objects.service.published_files import FilePublication
@@ -69,6 +69,6 @@ def object_trees(process: ApiProcess) -> list[ObjectTree]:
     blocks = FileBlockStore(process.platform.database)
     manifests = SnapshotManifests(blocks=blocks, forms=forms, deletes=deletes)
     return [
-        MetadataTree(tables=of_process.documents, manifests=ManifestTree(manifests=manifests)),
+        MetadataTree(tables=of_process.documents, manifests=manifests),
         DeletesTree(blocks=blocks, forms=forms, deletes=deletes),
     ]

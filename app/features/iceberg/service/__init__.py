@@ -3,11 +3,12 @@
 loaded_tables    tables with keys for their files
 rendered_tables  metadata documents, rendered once for each state of a table
 response_pieces  bodies of which a large part is compressed once
-metadata_tree    metadata documents, and manifests, as objects below the location of a table
+objects          rendered objects below the location of a table
+metadata_tree    metadata documents, manifest lists and manifests as such objects
 table_form       what manifests and plans of a table are rendered from, beside its files
 blocks           blocks of files, with the counts of their commits
 manifests        manifests and manifest lists of snapshots
 delete_files     deleted rows as Puffin files, or as files of positions
-trees            both as objects below the location of a table
+deletes_tree     these as objects below the location of a table
 plans            scans that the service plans
 """

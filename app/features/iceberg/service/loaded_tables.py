@@ -85,7 +85,7 @@ def _state(table: RenderedTable, request: TableRequest) -> str:
     """A digest of all that a response has beside the key, and of whose key it is."""
     principal = request.principal
     facts = (
-        table.digest,
+        table.name.digest,
         request.variant,
         request.url,
         principal.tenant_id,

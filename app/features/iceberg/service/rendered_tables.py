@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ from app.kernel.iceberg.table_metadata import (
 SNAPSHOTS_MAX: Final = 1_000
 """The latest versions that a table has as snapshots unless a client requests all of them."""
 _DIGEST_CHARACTERS: Final = 16
+_NAME: Final = re.compile(r"v(\d{1,18})-(\d{1,18})-([0-9a-f]{16})([0-9a-f]{16})\.metadata\.json", re.ASCII)
 _OMITTED: Final = (
     "files of an earlier release have the values as unsigned integers of 32 bits, which engines refuse. The columns "
     "come back after `POST /datasets/{dataset}/clusterings`, once the versions before it have expired"
@@ -41,16 +43,43 @@ _OMITTED: Final = (
 _SNAPSHOT_BYTES: Final = 1_500
 
 
-class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A metadata document. `digest`: of its text. `metadata_path`: below the location of the table.
+class DocumentName(msgspec.Struct, frozen=True, kw_only=True):
+    """The name of a metadata document below `metadata/`, with what it is rendered from again after later commits and
+    cleans.
 
-    `first_version`: the first that it has as a snapshot, beside those with a name.
+    `state`: a digest of all that it is rendered from, which is known before it is rendered; `digest`: of its text.
     """
 
-    metadata: Piece
+    version: int
+    earliest_version: int
+    state: str
     digest: str
-    metadata_path: str
+
+    def __str__(self) -> str:
+        return f"v{self.version}-{self.earliest_version}-{self.state}{self.digest}.metadata.json"
+
+
+def document_name(text: str) -> DocumentName | None:
+    """The name of a document; None for a text of another form."""
+    parts = _NAME.fullmatch(text)
+    if parts is None:
+        return None
+    return DocumentName(
+        version=int(parts[1]), earliest_version=int(parts[2]), state=parts[3], digest=parts[4]
+    )
+
+
+class RenderedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A metadata document. `first_version`: the first that it has as a snapshot, beside those with a name."""
+
+    metadata: Piece
+    name: DocumentName
     first_version: int
+
+    @property
+    def metadata_path(self) -> str:
+        """The path of the document below the location of the table."""
+        return f"{METADATA_SEGMENT}/{self.name}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,50 +100,37 @@ class RenderedTables:
 
         Raises TableNotCarried for a table that no client could read.
         """
-        return self._render(self.forms.of(dataset, variant), selection)
+        return self._rendered(_State.of(self.forms.of(dataset, variant), selection))
 
-    def of_state(
-        self, dataset: Dataset, variant: str, version: int, earliest_version: int, digest: str
-    ) -> RenderedTable | None:
-        """The document with a digest that the table had at a version, when its history began at `earliest_version`.
+    def named(self, dataset: Dataset, variant: str, name: DocumentName) -> RenderedTable | None:
+        """The document with a name. Nothing is rendered for a name that no document has.
 
         None if it is not there any more: the table is rendered in another way since, its names have changed and the
         document is not cached, or one of its versions has expired and files of it are gone.
         """
         form = self.forms.of(dataset, variant)
-        table = self.documents.get(_by_digest(form, digest))
+        table = self.documents.get(_by_name(form, name))
         if table is None:
-            then = replace(dataset, version=version, earliest_version=earliest_version)
+            then = replace(dataset, version=name.version, earliest_version=name.earliest_version)
             form = TableForm(dataset=then, variant=variant, files=form.files, names=form.names)
-            tables = (self._document(form, selection) for selection in SnapshotSelection)
-            table = next((each for each in tables if each.digest == digest), None)
-        if table is None or table.first_version >= dataset.earliest_version:
+            states = (_State.of(form, selection) for selection in SnapshotSelection)
+            state = next((each for each in states if each.digest == name.state), None)
+            table = None if state is None else self._rendered(state)
+        if table is None or table.name != name:
+            return None
+        if table.first_version >= dataset.earliest_version:
             return table
         is_complete = self.versions.has_files_since(dataset.tenant_id, dataset.id, table.first_version)
         return table if is_complete else None
 
-    def _render(self, form: TableForm, selection: SnapshotSelection) -> RenderedTable:
-        dataset = form.dataset
-        key = (
-            dataset.tenant_id,
-            dataset.id,
-            dataset.definition.name,
-            dataset.version,
-            dataset.earliest_version,
-            form.digest,
-            selection,
-            tuple(_names(form).items()),
-        )
-        table = self.documents.get(key)
+    def _rendered(self, state: _State) -> RenderedTable:
+        table = self.documents.get(state.key)
         if table is None:
-            table = self._document(form, selection)
-            self.documents.put(key, table, len(table.metadata.text) + len(table.metadata.deflated))
-            self.documents.put(_by_digest(form, table.digest), table, 0)
+            first_version = _span(state.form.dataset, state.selection).start
+            table = _document(self._table(state.form, state.selection), state, first_version)
+            self.documents.put(state.key, table, len(table.metadata.text) + len(table.metadata.deflated))
+            self.documents.put(_by_name(state.form, table.name), table, 0)
         return table
-
-    def _document(self, form: TableForm, selection: SnapshotSelection) -> RenderedTable:
-        first_version = _span(form.dataset, selection).start
-        return _document(self._table(form, selection), form.dataset, first_version)
 
     def _table(self, form: TableForm, selection: SnapshotSelection) -> TableVersions:
         dataset, names = form.dataset, _names(form)
@@ -187,6 +203,35 @@ def _names(form: TableForm) -> dict[str, int]:
     return {name: version for name, version in form.names.items() if 0 < version <= form.dataset.version}
 
 
+class _State(NamedTuple):
+    """All that a document depends on."""
+
+    form: TableForm
+    selection: SnapshotSelection
+    key: tuple[object, ...]
+
+    @classmethod
+    def of(cls, form: TableForm, selection: SnapshotSelection) -> _State:
+        """That of a table."""
+        dataset = form.dataset
+        key = (
+            dataset.tenant_id,
+            dataset.id,
+            dataset.definition.name,
+            dataset.version,
+            dataset.earliest_version,
+            form.digest,
+            selection,
+            tuple(_names(form).items()),
+        )
+        return cls(form, selection, key)
+
+    @property
+    def digest(self) -> str:
+        """A digest of it."""
+        return hashlib.sha256(msgspec.json.encode(self.key)).hexdigest()[:_DIGEST_CHARACTERS]
+
+
 def _waiting(pending: PendingWrites, version: int) -> dict[str, str]:
     """What says of a table, or a snapshot, that it has the rows as of the last compaction."""
     compaction = pending.compacted_version(version)
@@ -203,9 +248,9 @@ def _omission(form: TableForm) -> dict[str, str]:
     return {"headwater.omitted": ", ".join(names), "headwater.omitted-reason": _OMITTED}
 
 
-def _by_digest(form: TableForm, digest: str) -> tuple[object, ...]:
+def _by_name(form: TableForm, name: DocumentName) -> tuple[object, ...]:
     """The key of a document, which is found as long as the table is rendered in the same way."""
-    return form.dataset.tenant_id, form.location, form.digest, digest
+    return form.dataset.tenant_id, form.location, form.digest, name
 
 
 def _keeps_pending(definition: DatasetDefinition) -> bool:
@@ -285,20 +330,17 @@ def _operation(version: KeptVersion, definition: DatasetDefinition) -> str:
     return "overwrite"
 
 
-def _document(table: TableVersions, dataset: Dataset, first_version: int) -> RenderedTable:
+def _document(table: TableVersions, state: _State, first_version: int) -> RenderedTable:
     try:
         text = msgspec.json.encode(table_metadata(table))
     except UncarriedColumn as error:
         raise TableNotCarried(str(error), column=error.column) from None
     digest = hashlib.sha256(text).hexdigest()[:_DIGEST_CHARACTERS]
-    return RenderedTable(
-        metadata=Piece.of(text),
+    dataset = state.form.dataset
+    name = DocumentName(
+        version=dataset.version,
+        earliest_version=dataset.earliest_version,
+        state=state.digest,
         digest=digest,
-        metadata_path=f"{METADATA_SEGMENT}/{document_name(dataset.version, dataset.earliest_version, digest)}",
-        first_version=first_version,
     )
-
-
-def document_name(version: int, earliest_version: int, digest: str) -> str:
-    """The name of a metadata document, with what it is rendered from again after later commits and cleans."""
-    return f"v{version}-{earliest_version}-{digest}.metadata.json"
+    return RenderedTable(metadata=Piece.of(text), name=name, first_version=first_version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import threading
@@ -13,8 +14,12 @@ import httpx2
 import pytest
 from sqlalchemy import event
 
+from app.access.errors import NotFound
 from app.access.tenants.values import Grant, KeyScope
 from app.features.iceberg.values import SnapshotSelection
+from app.features.objects.ports import ServedTable
+from app.infra.sharing.byte_cache import ByteCache
+from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.features.iceberg.handlers.test_catalogue import TABLES, Tenant, failure, tenant
 from tests.support.http import ORDERS, upsert
 from tests.support.schema_changes import change
@@ -318,3 +323,33 @@ def test_table_whose_state_is_known_takes_one_query_and_a_commit_adds_one(
         assert (queries(), queries()) == (2, 1)
     finally:
         event.remove(engine, "before_cursor_execute", note)
+
+
+def test_forged_name_of_a_document_renders_nothing(
+    client: httpx2.Client, orders: str, write: Callable[..., None], service: Service
+):
+    for number in (1, 2):
+        write({"id": number, "note": "a"})
+    location = loaded(client)["metadata-location"]
+    trees: Any = service.api.dependencies["object_trees"]
+    tree, path = trees["metadata"], location.partition("/metadata/")[2]
+    tenant_id = principal_of(service, client.headers["authorization"].removeprefix("Bearer ")).tenant_id
+    dataset = service.platform.stores.catalog.get(tenant_id, "orders")
+    table = ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
+    assert tree.find(table, path).size_bytes
+    documents = tree.tables.documents
+    count = len(documents)
+    version, earliest, digests = path.split("-")
+    for forged in (
+        f"v1-{earliest}-{digests}",
+        f"{version}-{int(earliest) + 1}-{digests}",
+        f"{version}-{earliest}-{'0' * 32}.metadata.json",
+        f"{version}-{earliest}-{'0' * 16}{digests[16:]}",
+    ):
+        for variant in ("v3", "v2"):
+            with pytest.raises(NotFound):
+                tree.find(ServedTable(dataset=dataset, variant=variant, access=EVERYTHING), forged)
+    assert len(documents) == count
+    # Another process, which has nothing rendered, finds the document by its name.
+    fresh = dataclasses.replace(tree, tables=dataclasses.replace(tree.tables, documents=ByteCache(2**20)))
+    assert fresh.find(table, path).etag == digests.removesuffix(".metadata.json")[16:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,11 +21,11 @@ from app.core.timeline.values import FileBlock, Published
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service import blocks
 from app.features.iceberg.service.delete_files import DeleteFiles
+from app.features.iceberg.service.deletes_tree import DeletesTree
 from app.features.iceberg.service.manifests import CACHE_SECONDS, SnapshotManifests, list_name
 from app.features.iceberg.service.metadata_tree import MetadataTree
 from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import TableForms
-from app.features.iceberg.service.trees import DeletesTree, ManifestTree
 from app.features.iceberg.values import SnapshotSelection
 from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import TableFileStore
@@ -35,7 +36,7 @@ from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.storage import LocalStorage
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.format.file_group import DataFile, DeletionVector
+from app.kernel.format.file_group import DataFile, DeletionVector, FileKind
 from app.kernel.format.paths import data_folder, dataset_prefix
 from app.kernel.format.policies import HistoryPolicy
 from app.kernel.sql.conditions.row_access import EVERYTHING
@@ -153,6 +154,44 @@ def test_manifests_list_the_files_of_each_version(
         assert set(deletes) == {form.delete_path(file) for file in live if file.deletion_vector}
 
 
+def test_deleted_rows_are_those_of_base_files_in_their_rows(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests]
+) -> None:
+    rendered = rendering()
+    form = rendered.forms.of(history, "v3")
+    live = stores.timeline.live_files(history.tenant_id, history.id, VERSIONS, None)
+    file = next(file for file in live if file.deletion_vector)
+    path = form.delete_path(file).removeprefix(f"{form.location}/deletes/")
+    added, _, rest = path.partition("/")
+
+    table = ServedTable(dataset=history, variant="v3", access=EVERYTHING)
+
+    def found(kind: FileKind, at: str) -> bool:
+        blocks = KnownKind(rendered.blocks, kind)
+        tree = DeletesTree(blocks=blocks, forms=rendered.forms, deletes=rendered.deletes)
+        try:
+            return bool(tree.find(table, at).size_bytes)
+        except NotFound:
+            return False
+
+    assert found(FileKind.BASE, path)
+    assert not found(FileKind.LOG, path)
+    assert not found(FileKind.BASE, f"{int(added) + 1}/{rest}")
+
+
+@dataclass
+class KnownKind:
+    """The files of a store, as if they were of a kind."""
+
+    store: FileBlockStore
+    kind: FileKind
+
+    def file(self, *row: Any) -> DataFile | None:
+        """The file in a row."""
+        file = self.store.file(*row)
+        return file and msgspec.structs.replace(file, kind=self.kind)
+
+
 def test_manifest_is_found_by_its_path_alone(
     history: Dataset, rendering: Callable[[], SnapshotManifests]
 ) -> None:
@@ -239,7 +278,7 @@ def test_document_of_before_a_clean_is_found_as_long_as_the_files_of_its_version
         )
 
     def found(tables: RenderedTables, path: str) -> bytes:
-        tree = MetadataTree(tables=tables, manifests=ManifestTree(manifests=rendering()))
+        tree = MetadataTree(tables=tables, manifests=rendering())
         table = ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
         return tree.find(table, path.removeprefix("metadata/")).read(0, 2**20)
 
