@@ -10,7 +10,7 @@ import json
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -57,9 +57,23 @@ class OpenTable:
 
     def plan(self, **members: Any) -> Row:
         """The first tasks of a scan."""
-        path = f"/iceberg/v1/v3/namespaces/headwater/tables/{self.name}/plan"
-        plan: Row = self.client.post(path, json=members).raise_for_status().json()
-        return plan
+        return self._post("plan", members)
+
+    def files(self) -> Iterator[str]:
+        """The addresses of all data files that a full scan reads."""
+        plan = self.plan()
+        while True:
+            for task in plan.get("file-scan-tasks", ()):
+                yield task["data-file"]["file-path"]
+            if not plan.get("plan-tasks"):
+                return
+            [next_task] = plan["plan-tasks"]
+            plan = self._post("tasks", {"plan-task": next_task})
+
+    def _post(self, name: str, body: Mapping[str, Any]) -> Row:
+        path = f"/iceberg/v1/v3/namespaces/headwater/tables/{self.name}/{name}"
+        answer: Row = self.client.post(path, json=body).raise_for_status().json()
+        return answer
 
     def manifest_list(self, loaded: Mapping[str, Any]) -> bytes:
         """The manifest list of the latest snapshot."""
@@ -210,9 +224,8 @@ class Measurement:
         return [{"case": f"scan of {rows:,} rows, {name}", **row} for name, row in times.items()], [note]
 
     def _scan(self, table: Table) -> dict[str, list[list[float]]]:
-        tasks = self.table("scanned").plan()["file-scan-tasks"]
         # Those of the version: loads leave small files behind that later ones have joined.
-        names = {task["data-file"]["file-path"].rpartition("/")[2] for task in tasks}
+        names = {address.rpartition("/")[2] for address in self.table("scanned").files()}
         files = [path for path in table.stored() if path.name in names]
         request = {
             "uri": f"{self.service.url}/iceberg",
