@@ -31,16 +31,21 @@ NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 
 @dataclass
 class KnownContent:
-    """An object whose reads are counted."""
+    """An object whose reads are counted. It is in memory, or has to be read."""
 
     content: bytes
     etag: str = "e1"
     media_type: str = "application/octet-stream"
     reads: list[tuple[int, int]] = field(default_factory=list)
+    in_memory: bool = False
+    held_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:
         return len(self.content)
+
+    def read_in_memory(self, start: int, count: int) -> bytes | None:
+        return self.content[start : start + count] if self.in_memory else None
 
     def read(self, start: int, count: int) -> bytes:
         self.reads.append((start, count))

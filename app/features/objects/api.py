@@ -10,6 +10,7 @@ from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.objects.compose import process_keys, table_files
 from app.features.objects.handlers.credentials import TableKeyScheme
 from app.features.objects.handlers.errors import s3_error
+from app.features.objects.handlers.lookups import ObjectLookups
 from app.features.objects.handlers.objects import TABLE_KEYS, read_object, write_object
 from app.features.objects.handlers.streams import (
     OBJECT_THREADS_MAX,
@@ -27,11 +28,11 @@ from app.http.limits.unread_bytes import UnreadBytes
 
 
 def _dependencies(_: ApiProcess) -> dict[str, object]:
+    threads = Threads(OBJECT_THREADS_MAX, party_max=OBJECT_THREADS_TENANT_MAX)
+    unread = UnreadBytes(OBJECT_UNREAD_BYTES_MAX, page_bytes=PIECE_BYTES)
     return {
-        "object_streams": ObjectStreams(
-            threads=Threads(OBJECT_THREADS_MAX, party_max=OBJECT_THREADS_TENANT_MAX),
-            unread=UnreadBytes(OBJECT_UNREAD_BYTES_MAX, page_bytes=PIECE_BYTES),
-        )
+        "object_lookups": ObjectLookups(threads=threads),
+        "object_streams": ObjectStreams(threads=threads, unread=unread),
     }
 
 

@@ -13,7 +13,10 @@ from app.kernel.sql.conditions.row_access import RowAccess
 
 
 class ObjectContent(Protocol):
-    """An object, before its bytes are read. A path has the same bytes for ever, so parts of two reads fit together."""
+    """An object, before its bytes are read. A path has the same bytes for ever, so parts of two reads fit together.
+
+    Requests of the same second share it, and read from it at the same time.
+    """
 
     @property
     def size_bytes(self) -> int:
@@ -28,6 +31,17 @@ class ObjectContent(Protocol):
     @property
     def media_type(self) -> str:
         """The media type of the bytes."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """About the memory that the object itself takes as long as it is referred to, such as rendered bytes."""
+        ...
+
+    def read_in_memory(self, start: int, count: int) -> bytes | bytearray | None:
+        """These bytes, all within the object, if they are in memory; None if `read` has to be called. Never waits: it
+        is called on the event loop.
+        """
         ...
 
     def read(self, start: int, count: int) -> bytes:

@@ -37,7 +37,7 @@ class UnreadBytes:
         return self._unread.held(tenant_id)
 
     @contextmanager
-    def sending(self, tenant_id: str, body: bytes) -> Iterator[None]:
+    def sending(self, tenant_id: str, body: bytes | bytearray) -> Iterator[None]:
         """The body is unread until the context ends. One that several responses share counts once."""
         key = (tenant_id, id(body))
         if not self._senders[key]:

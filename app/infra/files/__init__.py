@@ -1,6 +1,7 @@
 """Parquet and Arrow files on object storage. Paths are written once; every file has a checksum.
 
     storage, ports, checksums                  local disk and S3 behind `ObjectStorage`; XXH3-128 of files
+    file_parts                                 parts of files as bytes, without waiting for a disk where possible
     parquet_file, memory_size, statistics      base and changelog files: write, verify, read the row groups needed
     changelog_merge                            one changelog file of several
     staged_file, received_body                 input of writes, already split by file group; request bodies

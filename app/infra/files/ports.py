@@ -13,6 +13,20 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 
 
+class FileParts(Protocol):
+    """An open file of which parts are read, by any number of threads at a time. It is closed once nothing has it."""
+
+    def read(self, start: int, count: int) -> bytes:
+        """These bytes; fewer at the end of the file. Raises CorruptFile, StorageUnavailable."""
+        ...
+
+    def read_in_memory(self, start: int, count: int) -> bytearray | None:
+        """These bytes if the memory of the machine has all of them; None if a disk or a server has to be waited for.
+        Never waits, so that it may be called on the event loop.
+        """
+        ...
+
+
 class ObjectStorage(Protocol):
     """Files by path relative to the storage root. They survive a crash once their writer is closed, if `durable`."""
 
@@ -25,6 +39,10 @@ class ObjectStorage(Protocol):
 
     def open(self, path: str) -> pa.NativeFile:
         """A reader of the file. Raises CorruptFile if it does not exist."""
+        ...
+
+    def parts(self, path: str) -> FileParts:
+        """The opened file, for reads of its parts as bytes. Raises CorruptFile if it does not exist."""
         ...
 
     def size(self, path: str) -> int: ...

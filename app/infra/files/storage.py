@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
@@ -20,6 +20,7 @@ import pyarrow.fs as pafs
 
 from app.infra.errors import StorageUnavailable
 from app.infra.files.errors import CorruptFile
+from app.infra.files.file_parts import ArrowFileParts, LocalFileParts
 from app.infra.outages import fault_of_disk
 from app.kernel.format.errors import HeadwaterError
 
@@ -85,6 +86,12 @@ class LocalStorage:
         target = self.root / path
         with self._faults(path):
             return pa.memory_map(str(target)) if target.stat().st_size else pa.BufferReader(b"")
+
+    def parts(self, path: str) -> LocalFileParts:
+        """The opened file. Raises CorruptFile if there is no such file, StorageUnavailable."""
+        with self._faults(path):
+            descriptor = os.open(self.root / path, os.O_RDONLY | os.O_CLOEXEC)
+        return LocalFileParts(descriptor, partial(self._faults, path))
 
     def size(self, path: str) -> int:
         """Bytes in the file. Raises CorruptFile if there is no such file, StorageUnavailable."""
@@ -217,6 +224,10 @@ class ArrowStorage:
         """A reader with ranged requests. Raises CorruptFile if there is no such object, StorageUnavailable."""
         with _arrow_faults(path):
             return self._file_system.open_input_file(self._absolute(path))
+
+    def parts(self, path: str) -> ArrowFileParts:
+        """The opened object. Raises CorruptFile if there is no such object, StorageUnavailable."""
+        return ArrowFileParts(self.open(path), partial(_arrow_faults, path))
 
     def size(self, path: str) -> int:
         """Bytes in the object. Raises CorruptFile if there is no such object, StorageUnavailable."""

@@ -4,6 +4,7 @@
     next_flight     the next call, where an answer must not be older than the request
     fair_slots      slots that tenants share: threads, calls, tasks, bytes that wait to be sent
     byte_cache      values that are kept in a bounded memory
+    recent_values   values that hold for a short time, whatever changes meanwhile
 
 A read of the storage, which two requests need at the same time:
 

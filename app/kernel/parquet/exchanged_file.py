@@ -29,7 +29,7 @@ def read_footer(read: StoredRange, stored_size: int, exchange: Exchange) -> Exch
 class ExchangedFile:
     """The file that is served for a stored one. It reads only those bytes of it that are served."""
 
-    def __init__(self, footer: ExchangedFooter, read: StoredRange) -> None:
+    def __init__(self, footer: ExchangedFooter, read: Callable[[int, int], bytes | bytearray]) -> None:
         self._footer = footer
         self._read = read
         self._starts = [start for start, _ in footer.ranges]
@@ -43,13 +43,13 @@ class ExchangedFile:
         """Up to `count` bytes from `start` on; fewer at the end of the file."""
         return b"".join(self._parts(start, min(start + count, self.size_bytes)))
 
-    def _parts(self, start: int, end: int) -> Iterator[bytes]:
+    def _parts(self, start: int, end: int) -> Iterator[bytes | bytearray]:
         tail_start = self.size_bytes - len(self._footer.tail)
         yield from self._body(start, min(end, tail_start))
         if end > tail_start:
             yield self._footer.tail[max(start - tail_start, 0) : end - tail_start]
 
-    def _body(self, start: int, end: int) -> Iterator[bytes]:
+    def _body(self, start: int, end: int) -> Iterator[bytes | bytearray]:
         """Bytes [start, end) before the tail: those of the served ranges, and zeros between them."""
         position = start
         for number in range(max(bisect_right(self._starts, start) - 1, 0), len(self._starts)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from base64 import urlsafe_b64encode
 from urllib.parse import quote
@@ -14,13 +15,15 @@ from app.features.objects.values import BUCKET
 from tests.features.objects.conftest import World
 from tests.support.http import problem
 from tests.support.tables_in_s3 import NAMESPACE, KnownContent, error_code, file_system
+from tests.support.waiting import until
 
 PATHS = ["a/1", "a/2", "a/b/1", "b", "country=DE/day=1%2F2 ü/f.avro", "z+~/&<x>'\".json"]
 
 
-def test_object_is_sent_whole_and_in_parts(world: World) -> None:
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_object_is_sent_whole_and_in_parts(world: World, in_memory: bool) -> None:
     content = world.tree.contents["m.json"] = KnownContent(
-        os.urandom(3_000_000), media_type="application/json"
+        os.urandom(3_000_000), media_type="application/json", in_memory=in_memory
     )
     table = world.table()
     whole = table.get("notes/m.json")
@@ -28,7 +31,8 @@ def test_object_is_sent_whole_and_in_parts(world: World) -> None:
     assert whole.content == content.content
     assert whole.headers["etag"] == '"e1"'
     assert whole.headers["content-type"] == "application/json"
-    assert max(count for _, count in content.reads) <= 1024 * 1024
+    assert max((count for _, count in content.reads), default=0) <= 1024 * 1024
+    assert bool(content.reads) != in_memory
     for text, expected in (
         ("bytes=0-9", slice(0, 10)),
         ("bytes=2999990-", slice(2_999_990, None)),
@@ -131,9 +135,17 @@ def test_region_of_the_bucket(world: World) -> None:
 
 
 @pytest.mark.parametrize("query", ["?acl", "?versioning", "?uploads", "?list-type=2&prefix=x&wild=1"])
-def test_other_requests_of_the_protocol_are_refused(world: World, query: str) -> None:
-    answer = world.table().send("GET", query)
-    assert (answer.status_code, error_code(answer)) == (501, "NotImplemented")
+def test_other_requests_of_the_protocol_are_refused(
+    world: World, query: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        answer = world.table().send("GET", query)
+        assert (answer.status_code, error_code(answer)) == (501, "NotImplemented")
+        request_id = answer.headers["x-amz-request-id"]
+        until(lambda: [each for each in caplog.records if request_id in each.getMessage()], "the access line")
+    # The service does what it should: its log has the request, and no error.
+    records = [each for each in caplog.records if request_id in each.getMessage()]
+    assert [(each.name, each.levelname) for each in records] == [("headwater.access", "INFO")]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from app.features.retention.repository.history import HistoryStore
 from app.kernel.sql.conditions.row_access import EVERYTHING
 from tests.features.objects.conftest import World
 from tests.support.http import ORDERS, upsert
-from tests.support.tables_in_s3 import error_code, file_system, table_client
+from tests.support.tables_in_s3 import TableClient, error_code, file_system, table_client
+from tests.support.waiting import until
 
 PARTED = {
     "name": "parted",
@@ -66,6 +67,12 @@ def seen_whole(dataset: Dataset) -> ServedTable:
     return ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
 
 
+def eventually_missing(table: TableClient, path: str) -> None:
+    """The object is not found once what the process found before has expired, a second later."""
+    until(lambda: table.get(path).status_code != 200, "the end of an object")
+    assert error_code(table.get(path)) == "NoSuchKey"
+
+
 def data_tree(world: World) -> ObjectTree:
     """The data files of the process."""
     trees: Any = world.service.api.dependencies["object_trees"]
@@ -99,7 +106,7 @@ def test_dropped_column_is_in_no_byte_once_no_kept_version_has_it(world: World) 
     clean = world.client.post("/datasets/parted/cleans", json={"versions": 1})
     assert clean.status_code == 202, clean.text
     world.service.work()
-    assert error_code(table.get(f"data/{before.path}")) == "NoSuchKey"
+    eventually_missing(table, f"data/{before.path}")
     dataset = world.service.platform.stores.catalog.get(world.tenant_id, "parted")
     after = trees.listing(seen_whole(dataset), "", "", 10)
     assert len(after) == 2
@@ -133,7 +140,7 @@ def test_file_of_an_expired_version_is_served_until_scans_of_before_have_ended(w
     assert removal(unused_seconds=world.service.settings.unused_file_seconds) == 0
     # As if the time had passed.
     assert removal(unused_seconds=0) == 1
-    assert error_code(table.get(path)) == "NoSuchKey"
+    eventually_missing(table, path)
 
 
 def test_recipients_get_no_own_column_and_no_file_of_which_rows_are_deleted_at_every_version(
@@ -168,7 +175,7 @@ def test_recipients_get_no_own_column_and_no_file_of_which_rows_are_deleted_at_e
     HistoryStore(world.service.database).remove_files(world.tenant_id, dataset.id, limit=9, unused_seconds=0)
     [file] = platform.stores.timeline.live_files(world.tenant_id, dataset.id, 2, None)
     assert file.deletion_vector is not None
-    assert error_code(table.get(path)) == "NoSuchKey"
+    eventually_missing(table, path)
 
 
 def test_files_of_other_folders_and_datasets_are_not_found(world: World) -> None:

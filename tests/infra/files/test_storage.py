@@ -74,6 +74,34 @@ def test_empty_file_is_stored(storage: Storage) -> None:
     assert (storage.size("t/empty"), storage.open("t/empty").read()) == (0, b"")
 
 
+def test_parts_of_a_file_are_read(storage: Storage) -> None:
+    content = os.urandom(300_000)
+    put(storage, "t/part", content)
+    parts = storage.parts("t/part")
+    assert parts.read(0, 300_000) == content
+    assert parts.read(299_990, 100) == content[-10:]
+    for start, count in ((0, 1), (1_000, 100_000), (299_990, 10)):
+        # Whether the memory has the bytes is up to the system; it never has others, nor a part of them.
+        assert parts.read_in_memory(start, count) in (None, content[start : start + count])
+        assert parts.read(start, count) == content[start : start + count]
+    assert parts.read_in_memory(299_990, 11) is None
+    with pytest.raises(CorruptFile):
+        storage.parts("t/other")
+
+
+def test_file_is_closed_once_its_parts_are_not_needed(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    put(storage, "part", b"12345")
+
+    def descriptors() -> int:
+        return sum(link.resolve() == tmp_path / "part" for link in Path("/proc/self/fd").iterdir())
+
+    parts = storage.parts("part")
+    assert descriptors() == 1
+    del parts
+    assert descriptors() == 0
+
+
 def test_aborted_writer_leaves_no_file(storage: Storage) -> None:
     def half() -> None:
         with storage.create("t/half") as file:

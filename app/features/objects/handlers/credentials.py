@@ -59,12 +59,18 @@ class TableKeyScheme:
         return secret
 
 
+def path_as_sent(scope: Any) -> bytes:
+    """The path as the client has sent it, encoded, without the query."""
+    path: bytes = scope["raw_path"].partition(b"?")[0]
+    return path
+
+
 def signed_request(scope: Any) -> SignedRequest:
     """The request as the client has sent it."""
     request: RequestAsSent = scope["state"][AS_SENT]
     return SignedRequest(
         method=request.method,
-        path=scope["raw_path"].partition(b"?")[0],
+        path=path_as_sent(scope),
         query=scope["query_string"].decode("latin-1"),
         headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers],
     )

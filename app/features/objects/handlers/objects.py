@@ -7,16 +7,16 @@ from typing import Any, Final, Never, cast
 from urllib.parse import unquote_to_bytes
 
 from litestar import Response, get, route
-from litestar.response import Stream
+from litestar.types import ASGIApp
 
 from app.access.errors import PreconditionFailed
-from app.access.tenants.values import KeyScope, Principal
-from app.core.catalog.values import Dataset
+from app.access.tenants.values import KeyScope
 from app.features.objects.errors import TablesReadOnly
-from app.features.objects.handlers.credentials import signed_request
+from app.features.objects.handlers.credentials import path_as_sent
 from app.features.objects.handlers.errors import REQUEST_ID_FIELD
-from app.features.objects.handlers.streams import ObjectStreams
-from app.features.objects.ports import ObjectContent, ObjectTree, ServedTable
+from app.features.objects.handlers.lookups import DatasetLookups, ObjectLookup, ObjectLookups
+from app.features.objects.handlers.streams import ObjectResponse, ObjectStreams
+from app.features.objects.ports import ObjectTree, ServedTable
 from app.features.objects.schemas import (
     XML,
     check_parameters,
@@ -36,12 +36,13 @@ from app.http.problems import REQUEST_ID
 from app.http.protocols import RATE, SCHEME, is_head
 from app.http.request import DATASET_NAME, ApiRequest
 from app.http.response import ApiResponse
-from app.infra.sharing.next_flight import NextFlight
 from app.kernel.format.errors import InvalidRequest
 
 TABLE_KEYS: Final = "table_keys"
 """The name of the scheme of the credentials."""
 _PATHS: Final = [f"/{BUCKET}", f"/{BUCKET}/{{object_path:path}}"]
+_BUCKET_PATH: Final = f"/{BUCKET}".encode()
+_REQUEST_ID_NAME: Final = REQUEST_ID_FIELD.encode()
 _OPTIONS: Final[Mapping[str, Any]] = {
     SCHEME: TABLE_KEYS,
     RATE: "object_requests_per_second",
@@ -52,24 +53,25 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 @get(_PATHS, operation_id="read_object", opt={**_OPTIONS, **needs(KeyScope.READ)})
 async def read_object(
     request: ApiRequest,
-    principal: Provided[Principal],
-    dataset_lookups: Provided[NextFlight[tuple[str, str], Never, Dataset]],
+    dataset_lookups: Provided[DatasetLookups],
     object_trees: Provided[Mapping[str, ObjectTree]],
+    object_lookups: Provided[ObjectLookups],
     object_streams: Provided[ObjectStreams],
-) -> Response[bytes] | Stream:
+) -> ASGIApp:
     """An object, a part of it, a listing, or the region of the bucket."""
     _check_body(request)
-    key = cast(TableKey, request.auth)
-    dataset = await dataset_lookups.join((principal.tenant_id, key.dataset_id))
-    request.scope["state"][DATASET_NAME] = dataset.definition.name
-    objects = TableObjects(trees=object_trees)
-    table = objects.check_key(key, principal, dataset)
+    key, principal = cast(TableKey, request.auth), request.user
     object_key = _object_key(request)
+    state = request.scope["state"]
     if not object_key:
-        return await _bucket(request, table, objects, object_streams)
+        table = await object_lookups.table(key, principal, dataset_lookups, object_trees)
+        state[DATASET_NAME] = table.dataset.definition.name
+        page = await _bucket(request, table, TableObjects(trees=object_trees), object_streams)
+        return page.to_asgi_response(app=None, request=request)
     check_parameters(request.query_params)
-    content = await object_streams.threads.run(objects.find, table, object_key)
-    return await _object(request, dataset, content, object_streams)
+    lookup = await object_lookups.object(key, principal, object_key, dataset_lookups, object_trees)
+    state[DATASET_NAME] = lookup.dataset.definition.name
+    return await _object(request, lookup, object_streams)
 
 
 @route(
@@ -88,8 +90,8 @@ async def write_object() -> Never:
 
 def _object_key(request: ApiRequest) -> bytes:
     """The key of the object below the bucket, decoded; empty for the bucket."""
-    path = unquote_to_bytes(signed_request(request.scope).path)
-    return path.removeprefix(f"/{BUCKET}".encode()).removeprefix(b"/")
+    path = unquote_to_bytes(path_as_sent(request.scope))
+    return path.removeprefix(_BUCKET_PATH).removeprefix(b"/")
 
 
 def _check_body(request: ApiRequest) -> None:
@@ -105,7 +107,7 @@ def _check_body(request: ApiRequest) -> None:
 async def _bucket(
     request: ApiRequest, table: ServedTable, objects: TableObjects, streams: ObjectStreams
 ) -> Response[bytes]:
-    fields = _fields(request)
+    fields = {REQUEST_ID_FIELD: str(request.scope["state"][REQUEST_ID])}
     if is_head(request.scope):
         return ApiResponse(b"", media_type=XML, headers={**fields, "x-amz-bucket-region": REGION})
     if "location" in request.query_params:
@@ -123,44 +125,31 @@ async def _bucket(
     return ApiResponse(list_document(options, page, table.dataset.created_at), media_type=XML, headers=fields)
 
 
-async def _object(
-    request: ApiRequest, dataset: Dataset, content: ObjectContent, streams: ObjectStreams
-) -> Response[bytes] | Stream:
-    tag = f'"{content.etag}"'
-    headers = {
-        **_fields(request),
-        "ETag": tag,
-        "Accept-Ranges": "bytes",
-        "Cache-Control": "private, no-transform",
-        # A path has the same bytes for ever, so any fixed time is true.
-        "Last-Modified": f"{dataset.created_at:%a, %d %b %Y %H:%M:%S} GMT",
-    }
-    if _names(request, "if-match", tag) is False:
+async def _object(request: ApiRequest, lookup: ObjectLookup, streams: ObjectStreams) -> ObjectResponse:
+    content, headers, tag = lookup.content, request.headers, lookup.tag
+    if _names(headers.get("if-match"), tag) is False:
         raise PreconditionFailed("the object has another ETag")
-    if _names(request, "if-none-match", tag):
-        return ApiResponse(b"", status_code=304, headers=headers)
+    fields = [*lookup.fields, (_REQUEST_ID_NAME, request.scope["state"][REQUEST_ID].encode())]
+    if _names(headers.get("if-none-match"), tag):
+        return ObjectResponse(304, fields)
+    fields.append((b"content-type", content.media_type.encode()))
     size = content.size_bytes
     if is_head(request.scope):
         # Nothing is read: the size of an object is known before its bytes are.
-        return ApiResponse(
-            b"", media_type=content.media_type, headers={**headers, "Content-Length": str(size)}
-        )
-    part = requested_range(request.headers.get("range"), request.headers.get("if-range"), size, tag)
-    span = range(size) if part is None else part
-    headers["Content-Length"] = str(len(span))
-    if part is not None:
-        headers["Content-Range"] = f"bytes {part[0]}-{part[-1]}/{size}"
-    status = 200 if part is None else 206
-    return await streams.send(dataset.tenant_id, content, span, status, headers)
+        return ObjectResponse(200, [*fields, _length(size)])
+    part = requested_range(headers.get("range"), headers.get("if-range"), size, tag)
+    if part is None:
+        return await streams.response(200, [*fields, _length(size)], lookup, range(size))
+    fields += [_length(len(part)), (b"content-range", b"bytes %d-%d/%d" % (part[0], part[-1], size))]
+    return await streams.response(206, fields, lookup, part)
 
 
-def _fields(request: ApiRequest) -> dict[str, str]:
-    return {REQUEST_ID_FIELD: str(request.scope["state"][REQUEST_ID])}
+def _length(count: int) -> tuple[bytes, bytes]:
+    return b"content-length", b"%d" % count
 
 
-def _names(request: ApiRequest, field: str, tag: str) -> bool | None:
-    """Whether the field names the ETag; None without the field."""
-    text = request.headers.get(field)
+def _names(text: str | None, tag: str) -> bool | None:
+    """Whether the text of a field names the ETag; None without the field."""
     if text is None:
         return None
     tags = [each.strip().removeprefix("W/") for each in text.split(",")]

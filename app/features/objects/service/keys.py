@@ -12,6 +12,7 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 from uuid import UUID
@@ -34,6 +35,8 @@ _LAYOUT: Final = struct.Struct(">BBIBI16s16s16s8s8s")
 _KEY_VARIANTS: Final = (*VARIANTS, SHARE)
 _KINDS: Final = (ActorKind.KEY, ActorKind.TOKEN, ActorKind.RECIPIENT)
 _DIGEST_BYTES: Final = 8
+# Those that are read and derived once, of the latest.
+_KEYS_MAX: Final = 1_024
 _PREFIX: Final = "HW"
 _ID: Final = re.compile(r"HW([A-Za-z0-9_-]{100})")
 _FORM: Final = "the access key is none of this service: get one with the table"
@@ -84,6 +87,7 @@ class TableKey(msgspec.Struct, frozen=True, kw_only=True):
         return hmac.compare_digest(self.name_digest, _name_digest(dataset))
 
 
+@lru_cache(maxsize=_KEYS_MAX)
 def table_key(access_key_id: str) -> TableKey:
     """The key with this id, which proves nothing yet. Raises TableKeyRefused for a text that is no id of a key."""
     id_match = _ID.fullmatch(access_key_id)
@@ -107,6 +111,7 @@ def table_key(access_key_id: str) -> TableKey:
     )
 
 
+@lru_cache(maxsize=_KEYS_MAX)
 def secret_of(access_key_id: str, deployment_secret: bytes) -> str:
     """The secret access key of a key."""
     return _text(hmac.digest(deployment_secret, b"table key:" + access_key_id.encode(), sha256))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 from app.core.catalog.values import Dataset
 from app.features.objects.service.renderings import Renderings
+from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.schema.schema import Schema
 from app.kernel.parquet.exchange import Exchange, exchange, exchanged_size
@@ -20,6 +20,9 @@ from app.kernel.parquet.exchange import Exchange, exchange, exchanged_size
 DATA_SEGMENT: Final = "data"
 """The first segment of the paths of data files below the location of a table."""
 _DATA_FOLDER: Final = "/data/"
+_CACHE_BYTES: Final = 16 * 1024 * 1024
+# About what a column takes, in a schema or in an exchange.
+_COLUMN_BYTES: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +70,22 @@ class TablePublication:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilePublication:
-    """What is served of the files of datasets at this time."""
+    """What is served of the files of datasets at this time. A process has one, which keeps what it has made."""
 
     renderings: Renderings
+    _served: ByteCache[tuple[object, ...], ServedFiles] = field(
+        default_factory=lambda: ByteCache(_CACHE_BYTES)
+    )
 
     def of(self, dataset: Dataset, *, shows_own: bool = True) -> TablePublication:
         """One small query if nothing has changed. Raises NotFound (dataset gone), Unavailable."""
         columns = self.renderings.columns(dataset)
-        schemas = self.renderings.schemas(dataset)
-        files = _served_files(schemas, columns.visible, columns.unreadable, shows_own)
+        visible, unreadable = columns.visible, columns.unreadable
+        key = dataset.id, dataset.definition.schema.id, visible, unreadable, shows_own
+        files = self._served.get(key)
+        if files is None:
+            by_id = {schema.id: schema for schema in self.renderings.schemas(dataset)}
+            files = ServedFiles(schemas=by_id, visible=visible, unreadable=unreadable, shows_own=shows_own)
+            # Each schema, and what is exchanged in the files of one, has its columns.
+            self._served.put(key, files, 3 * _COLUMN_BYTES * sum(len(each.fields) for each in by_id.values()))
         return TablePublication(files=files, names=columns.pins.names)
-
-
-@lru_cache(maxsize=256)
-def _served_files(
-    schemas: tuple[Schema, ...], visible: frozenset[int], unreadable: frozenset[int], shows_own: bool
-) -> ServedFiles:
-    by_id = {schema.id: schema for schema in schemas}
-    return ServedFiles(schemas=by_id, visible=visible, unreadable=unreadable, shows_own=shows_own)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
@@ -27,6 +28,8 @@ SKEW: Final = timedelta(minutes=15)
 """How far the clock of a client may be from ours."""
 LINK_SECONDS_MAX: Final = 604_800
 _SERVICE: Final = "s3"
+# Those that are derived once, of the latest.
+_KEYS_MAX: Final = 1_024
 _HEADER: Final = re.compile(
     r"AWS4-HMAC-SHA256 +Credential=([^,\s]+) *, *SignedHeaders=([^,\s]+) *, *Signature=([0-9a-f]{64})"
 )
@@ -91,7 +94,7 @@ def check_signature(request: SignedRequest, signature: Signature, secret: str, h
     """Raises TableKeyRefused unless the request was signed with this secret. `hosts`: names that the client may have
     signed in place of the header Host, which a proxy may have changed.
     """
-    key = _signing_key(secret, signature)
+    key = _signing_key(secret, signature.date, signature.region)
     own = request.values("host")
     if signature.ends_at is not None and request.method == "HEAD":
         # Readers request the size of what a link is for. A link for GET gives that, too.
@@ -99,7 +102,7 @@ def check_signature(request: SignedRequest, signature: Signature, secret: str, h
     is_same = hmac.compare_digest  # in constant time
     for host in _spellings([*own, *hosts]):
         text = _text_to_sign(request, signature, host)
-        if is_same(hmac.new(key, text, sha256).hexdigest(), signature.signature):
+        if is_same(hmac.digest(key, text, "sha256").hex(), signature.signature):
             return
     raise TableKeyRefused(
         KeyRefusal.WRONG_SIGNATURE,
@@ -141,7 +144,7 @@ class LinkSigner:
             "X-Amz-SignedHeaders": "host",
         }
         self._query = "&".join(f"{name}={_encoded(value)}" for name, value in members.items())
-        self._key = _signing_key(key.secret_access_key, self._signature)
+        self._key = _signing_key(key.secret_access_key, self._signature.date, REGION)
 
     def link(self, path: str) -> str:
         """The address of an object. `path`: below the root of the service, decoded, with a slash at its beginning."""
@@ -210,7 +213,7 @@ def _signature(
     if scope is None or _TIME.fullmatch(time) is None or scope[2] != time[:8]:
         raise _unsigned()
     try:
-        signed_at = datetime.strptime(time, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        signed_at = datetime.fromisoformat(time)
     except ValueError:
         raise _unsigned() from None
     return Signature(
@@ -245,10 +248,12 @@ def _text_to_sign(request: SignedRequest, signature: Signature, host: str) -> by
     return "\n".join((ALGORITHM, time, scope, sha256(canonical.encode()).hexdigest())).encode()
 
 
-def _signing_key(secret: str, signature: Signature) -> bytes:
+@lru_cache(maxsize=_KEYS_MAX)
+def _signing_key(secret: str, date: str, region: str) -> bytes:
+    """The same for all requests of a day with a secret."""
     key = f"AWS4{secret}".encode()
-    for part in (signature.date, signature.region, _SERVICE, "aws4_request"):
-        key = hmac.digest(key, part.encode(), sha256)
+    for part in (date, region, _SERVICE, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
     return key
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import pyarrow as pa
-
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.features.objects.errors import ObjectRequestUnsupported
@@ -16,7 +14,7 @@ from app.features.objects.repository.table_files import FileForm, StoredDataFile
 from app.features.objects.service.renderings import Renderings
 from app.features.objects.values import SHARE, ObjectEntry
 from app.infra.files.errors import CorruptFile
-from app.infra.files.ports import ObjectStorage
+from app.infra.files.ports import FileParts, ObjectStorage
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.paths import Folder, dataset_prefix
 from app.kernel.parquet.compact import FooterTooLarge, InvalidFooter
@@ -42,8 +40,8 @@ class DataFileContent:
     stored_file: StoredDataFile
     exchange: Exchange
     media_type: str = PARQUET
-    _stream: pa.NativeFile | None = field(default=None, init=False)
-    # The cache may not have room for it, and a request reads many parts.
+    _file: FileParts | None = field(default=None, init=False)
+    # The cache may not have room for it, and requests read many parts.
     _exchanged: ExchangedFooter | None = field(default=None, init=False)
 
     @property
@@ -56,6 +54,24 @@ class DataFileContent:
         """See `ObjectContent`."""
         return _etag(self.stored_file, self.exchange)
 
+    @property
+    def held_bytes(self) -> int:
+        """See `ObjectContent`."""
+        return _footer_bytes(self._exchanged) if self._exchanged else 0
+
+    def read_in_memory(self, start: int, count: int) -> bytes | bytearray | None:
+        """See `ObjectContent`."""
+        if self._file is None:
+            return None
+        if self.exchange.rendering == AS_STORED:
+            return self._file.read_in_memory(start, count)
+        if self._exchanged is None:
+            return None
+        try:
+            return ExchangedFile(self._exchanged, self._in_memory).read(start, count)
+        except _NotInMemory:
+            return None
+
     def read(self, start: int, count: int) -> bytes:
         """See `ObjectContent`."""
         if self.exchange.rendering == AS_STORED:
@@ -67,7 +83,7 @@ class DataFileContent:
         footer = self._exchanged or self.footers.get(key)
         if footer is None:
             footer = self._new_footer()
-            self.footers.put(key, footer, len(footer.tail) + _RANGE_BYTES * len(footer.ranges))
+            self.footers.put(key, footer, _footer_bytes(footer))
         self._exchanged = footer
         return footer
 
@@ -83,9 +99,19 @@ class DataFileContent:
             raise CorruptFile(f"the footer of {path} is damaged: {error}", path=path) from error
 
     def _read(self, start: int, count: int) -> bytes:
-        if self._stream is None:
-            self._stream = self.storage.open(self.stored_file.path)
-        return bytes(self._stream.read_at(count, start))
+        if self._file is None:
+            self._file = self.storage.parts(self.stored_file.path)
+        return self._file.read(start, count)
+
+    def _in_memory(self, start: int, count: int) -> bytes | bytearray:
+        part = None if self._file is None else self._file.read_in_memory(start, count)
+        if part is None:
+            raise _NotInMemory
+        return part
+
+
+class _NotInMemory(Exception):
+    """A part of a file has to be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,6 +202,10 @@ class TableFiles:
 
 def _folder(dataset: Dataset) -> str:
     return f"{dataset_prefix(dataset.tenant_id, dataset.id)}/{Folder.DATA.value}/"
+
+
+def _footer_bytes(footer: ExchangedFooter) -> int:
+    return len(footer.tail) + _RANGE_BYTES * len(footer.ranges)
 
 
 def _etag(stored_file: StoredDataFile, exchange: Exchange) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from threading import Lock
 from typing import Final
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from app.features.rendered_files.service.threads import RenderingThreads
 from app.features.rendered_files.values import RenderingEntry
 from app.infra.files.checksums import HashingSink, verify
 from app.infra.files.errors import CorruptFile
-from app.infra.files.ports import ObjectStorage
+from app.infra.files.ports import FileParts, ObjectStorage
 from app.kernel.format.paths import dataset_prefix, rendered_path
 
 WAIT_SECONDS: Final = 5.0
@@ -156,7 +157,8 @@ class RenderedContent:
     rendering: Rendering
     entry: RenderingEntry
     media_type: str = PARQUET
-    _stream: pa.NativeFile | None = field(default=None, init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _file: FileParts | None = field(default=None, init=False)
 
     @property
     def size_bytes(self) -> int:
@@ -168,13 +170,23 @@ class RenderedContent:
         """See `ObjectContent`."""
         return self.entry.content
 
+    @property
+    def held_bytes(self) -> int:
+        """See `ObjectContent`."""
+        return 0
+
+    def read_in_memory(self, start: int, count: int) -> bytearray | None:
+        """See `ObjectContent`."""
+        return None if self._file is None else self._file.read_in_memory(start, count)
+
     def read(self, start: int, count: int) -> bytes:
         """See `ObjectContent`. Raises RenderingUnderWay if the object was deleted and is not rendered again yet."""
-        if self._stream is None:
-            self._stream = self._open()
-        return bytes(self._stream.read_at(count, start))
+        with self._lock:
+            if self._file is None:
+                self._file = self._open()
+        return self._file.read(start, count)
 
-    def _open(self) -> pa.NativeFile:
+    def _open(self) -> FileParts:
         try:
             return self._verified()
         except CorruptFile:
@@ -182,13 +194,12 @@ class RenderedContent:
             self.entry = self.objects.again(self.dataset, self.rendering, self.entry)
         return self._verified()
 
-    def _verified(self) -> pa.NativeFile:
+    def _verified(self) -> FileParts:
         path = self.entry.path
         if path is None:
             raise CorruptFile("the object was deleted", path="")
-        stream = self.objects.storage.open(path)
-        verify(_Checked(path, self.entry.size_bytes, self.entry.content), stream)
-        return stream
+        verify(_Checked(path, self.entry.size_bytes, self.entry.content), self.objects.storage.open(path))
+        return self.objects.storage.parts(path)
 
 
 class _Checked(msgspec.Struct, frozen=True):
