@@ -26,6 +26,7 @@ from app.access.audit.repository import AuditStore
 from app.access.audit.service import FLUSH_SECONDS, AccessCounts, Audit
 from app.access.oidc.issuers import issuers_of
 from app.access.oidc.verifier import TokenVerifier
+from app.access.tenants.ports import ActorStore
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.repository.credentials import USED_SECONDS, CredentialStore
@@ -37,6 +38,7 @@ from app.access.tenants.service import (
     RecordUsage,
     RecordUses,
 )
+from app.access.tenants.values import ActorKind
 from app.core.feature.api import ApiProcess
 from app.core.feature.feature import merged
 from app.core.jobs.repository.outbox import OutboxStore
@@ -65,7 +67,7 @@ from app.infra.logs import configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
 from app.infra.settings import Settings, SettingsError
-from app.process.api import dependencies, key_search, quota_use, resources, schemes
+from app.process.api import actors, dependencies, key_search, quota_use, resources, schemes
 from app.process.application import application
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
@@ -110,7 +112,8 @@ def compose(settings: Settings) -> Api:
     checks = readiness(platform, WorkerStore(database), servers.announcements, loops, draining)
     keys, audit = CredentialStore(database), AuditStore(database, administration)
     counts, counter = AccessCounts(audit), UsageCounter()
-    credentials = _credentials(platform, keys, threads)
+    actor_stores = actors(platform)
+    credentials = _credentials(platform, actor_stores, keys, threads)
     process = ApiProcess(
         platform=platform,
         threads=threads,
@@ -128,7 +131,7 @@ def compose(settings: Settings) -> Api:
         loops=loops,
         follow=_follow(credentials, database, loops),
         subscriptions=subscriptions,
-        uses=RecordUses(cache=credentials, store=keys),
+        uses=RecordUses(cache=credentials, actors=actor_stores),
         usage=RecordUsage(counter=counter, store=UsageStore(database)),
         counts=counts,
     )
@@ -220,10 +223,12 @@ class _Background:
         return run
 
 
-def _credentials(platform: Platform, keys: CredentialStore, threads: Threads) -> Credentials:
+def _credentials(
+    platform: Platform, stores: Mapping[ActorKind, ActorStore], keys: CredentialStore, threads: Threads
+) -> Credentials:
     """What checks API keys and tokens. Raises SettingsError."""
     tokens = _tokens(platform.settings)
-    bearer = BearerAuthentication(keys.authenticate, keys.admit, keys.standing, tokens, threads)
+    bearer = BearerAuthentication(stores, keys.admit, tokens, threads)
     catalog = platform.stores.catalog
 
     async def name_of(tenant_id: str, dataset_id: str) -> str | None:

@@ -13,7 +13,7 @@ from litestar.types import ASGIApp
 
 from app.access.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.access.tenants.errors import TenantSuspended
-from app.access.tenants.values import Actor, KeyScope, Principal, seen_in_part
+from app.access.tenants.values import Actor, ActorKind, KeyScope, Principal, seen_in_part
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import PARTY, Threads
 from app.http.protocols import SCHEME
@@ -102,7 +102,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         self._schemes = schemes
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
-        """Raises Unauthorized, and Unavailable and RateLimited if the credential cannot be checked."""
+        """Raises Unauthorized, TenantSuspended, and Unavailable and RateLimited if the credential cannot be checked."""
         scheme_name = connection.route_handler.opt.get(SCHEME)
         if scheme_name is not None:
             return await self._derived(self._schemes[scheme_name], connection)
@@ -113,6 +113,10 @@ class Authentication(AbstractAuthenticationMiddleware):
         principal = await self._credentials.principal(actor)
         if principal is None:
             raise Unauthorized("the credential from which this one was derived is not valid any more")
+        if principal.kind is ActorKind.RECIPIENT and principal.suspension is not None:
+            raise TenantSuspended(
+                "the owner of the share is suspended: its recipients read nothing meanwhile"
+            )
         PARTY.set(principal.tenant_id)
         return AuthenticationResult(user=principal, auth=credential)
 

@@ -14,7 +14,14 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from app.access.tenants.errors import RateLimited
-from app.access.tenants.values import API_KEY, KEYS_MAX, Actor, ActorKind, Principal
+from app.access.tenants.values import (
+    API_KEY,
+    KEYS_MAX,
+    ActorKind,
+    ActorSecret,
+    Credential,
+    Principal,
+)
 from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
 from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots
@@ -73,7 +80,7 @@ class Credentials:
 
     def __init__(
         self,
-        authenticate: Callable[[str | Actor], Awaitable[Principal | None]],
+        authenticate: Callable[[Credential], Awaitable[Principal | None]],
         name_of: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         """`name_of`: the name of a tenant's dataset by its id; None if there is none."""
@@ -89,13 +96,11 @@ class Credentials:
         self._open: WeakValueDictionary[str, TenantCredentials] = WeakValueDictionary()
         self._confirmed_at = -CONFIRMED_SECONDS
         self._lookups = FairSlots(LOOKUPS_MAX)
-        self._used: dict[str, set[str]] = {}
+        self._used: dict[ActorKind, dict[str, set[str]]] = {}
         self._used_count = 0
 
-    async def principal(self, credential: str | Actor, address: str = "") -> Principal | None:
-        """The principal of a credential; None if the text is not a valid one. `address`: that of the client.
-
-        An actor is one whose credential was verified: nothing that a client sends as text is taken for one.
+    async def principal(self, credential: Credential, address: str = "") -> Principal | None:
+        """The principal of a credential; None if it is not a valid one. `address`: that of the client.
 
         Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
         """
@@ -139,13 +144,13 @@ class Credentials:
         for each in tenants:
             each.note()
 
-    def take_used(self) -> dict[str, set[str]]:
-        """The ids of the keys that were used since the last call, by tenant."""
+    def take_used(self) -> dict[ActorKind, dict[str, set[str]]]:
+        """The ids of the actors that were active since the last call, by kind and tenant; none of tokens of issuers."""
         with self._lock:
-            key_ids, self._used, self._used_count = self._used, {}, 0
-        return key_ids
+            used, self._used, self._used_count = self._used, {}, 0
+        return used
 
-    async def _find(self, credential: str | Actor, address: str | None = None) -> ValidPrincipal | None:
+    async def _find(self, credential: Credential, address: str | None = None) -> ValidPrincipal | None:
         """The principal of a credential. `address`: that of the client; None for a request that is open.
 
         One that expires while it is read was valid, and is read again when it is used next.
@@ -179,7 +184,7 @@ class Credentials:
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
 
-    async def _read(self, credential: str | Actor, digest: bytes) -> ValidPrincipal | None:
+    async def _read(self, credential: Credential, digest: bytes) -> ValidPrincipal | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._authenticate(credential)
         if principal is None:
@@ -226,24 +231,27 @@ class Credentials:
         self._of_tenant.clear()
 
     def _note_use(self, principal: Principal) -> None:
-        if principal.kind is not ActorKind.KEY:
+        if principal.kind is ActorKind.TOKEN:
             return
         with self._lock:
-            keys = self._used.setdefault(principal.tenant_id, set())
-            if principal.actor not in keys and self._used_count < _CACHE_SIZE_MAX:
-                keys.add(principal.actor)
+            ids = self._used.setdefault(principal.kind, {}).setdefault(principal.tenant_id, set())
+            if principal.actor not in ids and self._used_count < _CACHE_SIZE_MAX:
+                ids.add(principal.actor)
                 self._used_count += 1
 
 
-def _may_be_key(credential: str | Actor) -> bool:
+def _may_be_key(credential: Credential) -> bool:
+    if isinstance(credential, ActorSecret):
+        return True
     return isinstance(credential, str) and API_KEY.fullmatch(credential) is not None
 
 
-def _digest(credential: str | Actor) -> bytes:
-    # The text of a header begins with no NUL.
-    text = (
-        credential
-        if isinstance(credential, str)
-        else f"\0{credential.tenant_id}:{credential.kind.value}:{credential.id}:{credential.token_ends}"
-    )
+def _digest(credential: Credential) -> bytes:
+    # The text of a header begins with no NUL, and the id of a tenant is not the name of a kind.
+    if isinstance(credential, str):
+        text = credential
+    elif isinstance(credential, ActorSecret):
+        text = f"\0{credential.kind.value}:{credential.text}"
+    else:
+        text = f"\0{credential.tenant_id}:{credential.kind.value}:{credential.id}:{credential.token_ends}"
     return hashlib.sha256(text.encode()).digest()

@@ -7,6 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from app.access.tenants.ports import ActorStore
+from app.access.tenants.repository.credentials import CredentialStore
+from app.access.tenants.values import ActorKind
 from app.core import api as core
 from app.core.compose import read_memory
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
@@ -24,6 +27,7 @@ from app.features.quarantine import api as quarantine
 from app.features.reads import api as reads
 from app.features.rendered_files import api as rendered_files
 from app.features.retention import api as retention
+from app.features.sharing import api as sharing
 from app.features.sources import api as sources
 from app.features.transactions import api as transactions
 from app.features.verifications import api as verifications
@@ -94,6 +98,7 @@ APIS: Final = (
     reads.API,
     rendered_files.API,
     retention.API,
+    sharing.API,
     sources.API,
     transactions.API,
     verifications.API,
@@ -127,6 +132,12 @@ def dependencies(process: ApiProcess) -> Mapping[str, object]:
 def schemes(process: ApiProcess) -> Mapping[str, Scheme]:
     """The credentials of other kinds than bearer ones. Raises ValueError for a name that two features state."""
     return merged(*(each.schemes(process) for each in APIS))
+
+
+def actors(platform: Platform) -> Mapping[ActorKind, ActorStore]:
+    """What resolves the credentials of each kind of actor. Raises ValueError for a kind that two features state."""
+    keys = CredentialStore(platform.database)
+    return merged({ActorKind.KEY: keys, ActorKind.TOKEN: keys}, *(each.actors(platform) for each in APIS))
 
 
 def resources(platform: Platform) -> Mapping[str, Resource]:

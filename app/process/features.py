@@ -18,6 +18,7 @@ from app.features.metastore import compose as metastore
 from app.features.partitions import compose as partitions
 from app.features.reads import compose as reads
 from app.features.retention import compose as retention
+from app.features.sharing import compose as sharing
 from app.features.sources import compose as sources
 from app.features.verifications import compose as verifications
 from app.features.versions import compose as versions
@@ -38,6 +39,7 @@ FEATURES: Final = (
     metastore.FEATURE,
     reads.FEATURE,
     retention.FEATURE,
+    sharing.FEATURE,
     verifications.FEATURE,
     webhooks.FEATURE,
 )

@@ -60,6 +60,10 @@ _MORE = (
     "VALUES (:new, 'in', :dataset, 'orders', '{}', '{}', 'active', '{}')",
     "INSERT INTO source_items (source_id, name, fingerprint, checksum, size_bytes, round) "
     "VALUES (:new, 'f', '1-1', 'c', 1, 1)",
+    "INSERT INTO shares (id, name, folded_name, deleted_rows) VALUES (:new, 'Sales', 'sales', 'rendered')",
+    "INSERT INTO shared_datasets (share_id, dataset_id, name, folded_name) VALUES (:new, :dataset, 'Orders', 'orders')",
+    "INSERT INTO recipients (id, share_id, name) VALUES (:new, :new, 'acme')",
+    "INSERT INTO share_tokens (recipient_id, digest) VALUES (:new, sha256(uuid_send(gen_random_uuid())))",
     "INSERT INTO dataset_labels (dataset_id, key, value) VALUES (:dataset, 'team', 'ops')",
     "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
     "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",

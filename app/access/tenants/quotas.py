@@ -37,6 +37,10 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The exports that have not ended."""
     sources: _Count = msgspec.UNSET
     """The sources that exist."""
+    shares: _Count = msgspec.UNSET
+    """The shares that exist."""
+    recipients: _Count = msgspec.UNSET
+    """The recipients of all shares."""
     queued_jobs: _Count = msgspec.UNSET
     """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
     """
@@ -56,6 +60,9 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The requests per second. As many may come at once after a pause of a second."""
     object_requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
     """The requests per second for files of tables in S3's protocol, which `requests_per_second` does not count."""
+    sharing_requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
+    """The requests per second of all recipients together for Delta Sharing, which `requests_per_second` does not count.
+    """
     weight: (
         Annotated[float, msgspec.Meta(ge=_WEIGHT_MIN, le=1000, examples=[1])] | msgspec.UnsetType | None
     ) = msgspec.UNSET
@@ -94,6 +101,8 @@ COUNTED: Final = (
     "webhooks",
     "exports",
     "sources",
+    "shares",
+    "recipients",
     "queued_jobs",
     "running_jobs",
 )
@@ -128,7 +137,7 @@ def quota_exceeded(name: str, limit: int, usage: int, now: datetime | None = Non
 def rate_limited(
     party: str, limit: int, wait_seconds: float, *, name: str = "requests_per_second"
 ) -> RateLimited:
-    """The error of a request beyond a rate. `party`: `tenant` or `key`. `name`: of the quota."""
+    """The error of a request beyond a rate. `party`: `tenant`, `key` or `recipient`. `name`: of the quota."""
     detail = f"the {party} may send {limit} requests per second"
     return RateLimited(
         detail,

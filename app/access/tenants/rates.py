@@ -11,7 +11,7 @@ SECOND: Final = 1_000_000
 
 
 class RateBucket(msgspec.Struct, frozen=True):
-    """What is limited: its name among all, its kind (`tenant` or `key`) and its requests per second."""
+    """What is limited: its name among all, its kind (`tenant`, `key` or `recipient`) and its requests per second."""
 
     name: str
     kind: str

@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from app.access.tenants.ports import ActorStore
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
-from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.repository.usage import UsageStore
 from app.access.tenants.usage import KeyUsage
+from app.access.tenants.values import ActorKind
 from app.kernel.format.errors import HeadwaterError
 
 _log = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ class CredentialCache(Protocol):
         """Changes may have been missed."""
         ...
 
-    def take_used(self) -> Mapping[str, set[str]]:
-        """The ids of the keys that were used since the last call, by tenant."""
+    def take_used(self) -> Mapping[ActorKind, Mapping[str, set[str]]]:
+        """The ids of the actors that were active since the last call, by kind and tenant."""
         ...
 
 
@@ -95,19 +96,20 @@ class FollowCredentials:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordUses:
-    """Records once a minute which keys were used."""
+    """Records once a minute which credentials were used."""
 
     cache: CredentialCache
-    store: CredentialStore
+    actors: Mapping[ActorKind, ActorStore]
 
     def record(self) -> None:
         """Records the uses since the last call. Those that cannot be recorded are lost."""
-        for tenant_id, key_ids in self.cache.take_used().items():
-            try:
-                self.store.note_use(tenant_id, sorted(key_ids))
-            except HeadwaterError as error:
-                _log.warning("the last use of keys is not recorded: %s", error)
-                return
+        for kind, ids_by_tenant in self.cache.take_used().items():
+            for tenant_id, ids in ids_by_tenant.items():
+                try:
+                    self.actors[kind].note_use(tenant_id, sorted(ids))
+                except HeadwaterError as error:
+                    _log.warning("the last use of credentials is not recorded: %s", error)
+                    return
 
 
 class CountedUsage(Protocol):

@@ -158,6 +158,22 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     token_ends: int | None = None
 
 
+class ActorSecret(msgspec.Struct, frozen=True):
+    """A credential of an actor, as a client has sent it where credentials of this kind are taken."""
+
+    kind: ActorKind
+    text: str
+
+    def __repr__(self) -> str:
+        return f"ActorSecret(kind={self.kind!r})"
+
+
+Credential: TypeAlias = str | Actor | ActorSecret
+"""What names a principal: the bearer credential of a request to the API, which is an API key or a token of an issuer;
+an actor whose credential was verified; or a credential of another kind. No text is taken for one of the latter two.
+"""
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 

@@ -22,13 +22,14 @@ _SHOWN_MAX: Final = 100
 
 
 class ReaderKind(str, Enum):
-    """What names columns of a dataset in its definition. An API key does so in its grants."""
+    """What names columns of a dataset in its definition. API keys and recipients of shares do so in their grants."""
 
     VIEW = "view"
     SOURCE = "source"
     EXPORT = "export"
     WEBHOOK = "webhook"
     KEY = "key"
+    RECIPIENT = "recipient"
 
 
 _ACTIONS: Final = {
@@ -36,6 +37,7 @@ _ACTIONS: Final = {
     ReaderKind.SOURCE: "register another source in its place, or pause it with cascade=pause",
     ReaderKind.EXPORT: "register another export in its place, or pause it with cascade=pause",
     ReaderKind.WEBHOOK: "change its columns and its condition, or pause it with cascade=pause",
+    ReaderKind.RECIPIENT: "change its grants; from the change on it reads nothing here",
     ReaderKind.KEY: "make a key with other grants, and revoke this one; from the change on it reads nothing here",
 }
 

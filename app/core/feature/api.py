@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 
+from app.access.tenants.ports import ActorStore
+from app.access.tenants.values import ActorKind
 from app.core.feature.feature import merged
 from app.core.platform import Platform
 from app.http.auth import Resource, Scheme
@@ -59,7 +61,7 @@ class ApiProcess:
         return value
 
 
-def _nothing(_: object) -> Mapping[str, Any]:
+def _nothing(_: object) -> Mapping[Any, Any]:
     return {}
 
 
@@ -77,6 +79,8 @@ class FeatureApi:
     """What belongs to datasets, by the name of the first parameter of its path."""
     schemes: Callable[[ApiProcess], Mapping[str, Scheme]] = _nothing
     """Credentials of other kinds than bearer ones, by the name that handlers state as their option `SCHEME`."""
+    actors: Callable[[Platform], Mapping[ActorKind, ActorStore]] = _nothing
+    """What resolves the credentials of actors of its own kinds."""
     problems: Sequence[Mapping[type[HeadwaterError], int]] = ()
     """The HTTP statuses of the errors of its rooms."""
     protocol_routes: Sequence[HTTPRouteHandler] = ()

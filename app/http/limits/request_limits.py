@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from app.access.tenants.quotas import rate_limited
 from app.access.tenants.rates import SECOND, Fill, RateBucket
-from app.access.tenants.values import Principal
+from app.access.tenants.values import ActorKind, Principal
 from app.http.event_stream import STREAM
 from app.http.parameters.headers import parse_preference
 from app.http.parameters.query_options import options_type
@@ -85,9 +85,13 @@ def buckets_of(principal: Principal) -> list[RateBucket]:
 
 
 def own_buckets(principal: Principal, name: str) -> list[RateBucket]:
-    """What limits the rate of the tenant's requests of one kind. `name`: of the quota."""
+    """What limits the rate of the tenant's requests of one kind, and that of a recipient. `name`: of the quota."""
     rate = principal.quotas.limit(name)
-    return [] if rate is None else [RateBucket(f"{principal.tenant_id}:{name}", "tenant", rate)]
+    buckets = [] if rate is None else [RateBucket(f"{principal.tenant_id}:{name}", "tenant", rate)]
+    if principal.kind is ActorKind.RECIPIENT and principal.requests_per_second is not None:
+        own = f"{principal.tenant_id}:{principal.actor}:{name}"
+        buckets.append(RateBucket(own, "recipient", principal.requests_per_second))
+    return buckets
 
 
 def rate_fields(buckets: Sequence[RateBucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:

@@ -16,6 +16,7 @@ from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.service import FollowCredentials, RecordUses
 from app.access.tenants.values import (
     KEYS_MAX,
+    ActorKind,
     KeyScope,
     NewKey,
     Principal,
@@ -242,7 +243,7 @@ def test_used_keys_are_recorded_without_a_query_of_the_request(
     stores: Stores, tenant_id: str, process: Process
 ) -> None:
     made = stores.tenants.make_key(tenant_id, {"read"})
-    uses = RecordUses(cache=process.credentials, store=stores.keys)
+    uses = RecordUses(cache=process.credentials, actors={ActorKind.KEY: stores.keys})
     process.principal(made.api_key)
     assert stores.tenants.key(tenant_id, made.key_id).last_used_at is None
     uses.record()

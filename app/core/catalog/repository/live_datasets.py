@@ -136,8 +136,9 @@ def share_schemas(connection: Connection, schemas: Mapping[str, int]) -> None:
 
 
 def dataset_of(row: Any) -> Dataset:
-    """The dataset in a row of `LiveDatasets.columns`."""
-    return Dataset(**row._asdict())
+    """The dataset in a row that has `LiveDatasets.columns`."""
+    values = row._mapping
+    return Dataset(**{name: values[name] for name in Dataset.__struct_fields__})
 
 
 def dataset_not_found(reference: str) -> NotFound:

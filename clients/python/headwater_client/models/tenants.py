@@ -68,6 +68,10 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """The exports that have not ended."""
     sources: int | None = None
     """The sources that exist."""
+    shares: int | None = None
+    """The shares that exist."""
+    recipients: int | None = None
+    """The recipients of all shares."""
     queued_jobs: int | None = None
     """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
     """
@@ -87,6 +91,9 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """The requests per second. As many may come at once after a pause of a second."""
     object_requests_per_second: int | None = None
     """The requests per second for files of tables in S3's protocol, which `requests_per_second` does not count."""
+    sharing_requests_per_second: int | None = None
+    """The requests per second of all recipients together for Delta Sharing, which `requests_per_second` does not count.
+    """
     weight: float | None = None
     """The share of the workers, relative to those of other tenants; 1 by default."""
     job_seconds: float | None = None

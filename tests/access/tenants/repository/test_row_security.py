@@ -355,7 +355,7 @@ def test_every_table_forces_row_security_and_its_keys_start_with_the_tenant(
     assert unprotected == {"alembic_version"}
     assert {name for name, _ in tables} == {*metadata.tables, "alembic_version"}
     # Why these reach across tenants is documented where the tables are defined.
-    across = {"tenants_name_key", "api_keys_digest_key"}
+    across = {"tenants_name_key", "api_keys_digest_key", "share_tokens_digest_key"}
     shared = {"alembic_version", *map(str, SHARED_TABLES)}
     astray = {key for table, key, first in keys if first != "tenant_id" and table not in shared} - across
     assert not astray

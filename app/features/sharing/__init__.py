@@ -1,0 +1,13 @@
+"""Sharing: datasets for readers outside of the tenant, who read them with any client of Delta Sharing.
+
+A share is a list of datasets under names of their own. A recipient of a share has a token, and reads all of the share,
+or what its grants show of it. `repository/shares.py` and `repository/recipients.py` store them.
+
+A request below `/delta-sharing` has the token of a recipient (`handlers/credentials.py`). `repository/credentials.py`
+resolves it to a principal, whose grants name the datasets of the share as they are called now, so whatever reads with
+the access of a principal needs no rule of its own for recipients. `service/shared_tables.py` finds the tables that a
+recipient sees, by the ids of the datasets.
+
+    POST /shares                     {"name": "sales", "datasets": [{"name": "orders"}]}
+    POST /shares/sales/recipients    {"name": "acme", "grants": [{"dataset": "orders", "where": "region = 'EU'"}]}
+"""

@@ -1,0 +1,1 @@
+"""HTTP: shares, their recipients, and the credentials of recipients."""

@@ -1,0 +1,1 @@
+"""Shares, recipients and what they see, in Postgres."""

@@ -1,0 +1,1 @@
+"""Shares and recipients of a tenant, and the tables that a recipient sees."""
