@@ -17,6 +17,7 @@ from app.features.maintenance import compose as maintenance
 from app.features.metastore import compose as metastore
 from app.features.partitions import compose as partitions
 from app.features.reads import compose as reads
+from app.features.rendered_files import loops as rendered_files
 from app.features.retention import compose as retention
 from app.features.sharing import compose as sharing
 from app.features.sources import compose as sources
@@ -38,6 +39,7 @@ FEATURES: Final = (
     maintenance.FEATURE,
     metastore.FEATURE,
     reads.FEATURE,
+    rendered_files.FEATURE,
     retention.FEATURE,
     sharing.FEATURE,
     verifications.FEATURE,

@@ -8,4 +8,5 @@ ago is deleted, and rendered again when it is read: the path of a rendered file 
 - ports.py: `Rendering`, what is rendered: a data file by this room, other files by the features that need them
 - service/: `RenderedFiles`, for what lists the files of a table; `RenderedObjects`, for all renderings
 - service/tree.py: `rendered/{view}/{content}.parquet` below the location of a table
+- service/eviction.py: the loop that keeps the objects within their bounds
 """

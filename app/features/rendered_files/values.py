@@ -70,6 +70,7 @@ class UsedObject(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """An object that may be deleted, by the time of its last use."""
 
     used_at: datetime
+    dataset_id: str
     key: bytes
     path: str
     size_bytes: int

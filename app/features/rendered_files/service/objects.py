@@ -33,6 +33,8 @@ WAIT_SECONDS: Final = 5.0
 _EDITION: Final = f"1 {pa.__version__}".encode()
 _KEY_BYTES: Final = 16
 _RETRY_SECONDS_MAX: Final = 30
+# An object that was just made may be deleted to make room before it is opened.
+_OPEN_TIMES_MAX: Final = 3
 # About what a process renders in a second, for the time after which clients ask again.
 _FILES_PER_SECOND: Final = 20
 
@@ -187,11 +189,12 @@ class RenderedContent:
         return self._file.read(start, count)
 
     def _open(self) -> FileParts:
-        try:
-            return self._verified()
-        except CorruptFile:
-            # It was deleted to make room, or a crash of the machine has left a part of it.
-            self.entry = self.objects.again(self.dataset, self.rendering, self.entry)
+        for _ in range(_OPEN_TIMES_MAX):
+            try:
+                return self._verified()
+            except CorruptFile:
+                # It was deleted to make room, or a crash of the machine has left a part of it.
+                self.entry = self.objects.again(self.dataset, self.rendering, self.entry)
         return self._verified()
 
     def _verified(self) -> FileParts:
