@@ -111,14 +111,19 @@ class OpenDataset:
         return sorted((named | set(later)) - {0})
 
     def rows(
-        self, version: int | None = None, *, where: str | None = None, columns: Sequence[str] | None = None
+        self,
+        version: int | None = None,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        with_logs: bool = False,
     ) -> pa.Table:
-        """The rows of the service's own API."""
+        """The rows of the service's own API: those that engines read, or also those that wait for a compaction."""
         query: Json = {"limit": 50_000}
         query |= {} if version is None else {"version": version}
         query |= {} if where is None else {"where": where}
         query |= {} if columns is None else {"columns": list(columns)}
-        query |= {"query_type": "read_optimized"} if self.has_logs else {}
+        query |= {"query_type": "read_optimized"} if self.has_logs and not with_logs else {}
         return pa.concat_tables(self._pages(query))
 
     def scanned(self, version: int) -> pa.Table:

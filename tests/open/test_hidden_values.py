@@ -1,0 +1,60 @@
+"""No byte that is served to a reader which sees a part of a dataset has a value of the rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import httpx2
+
+from tests.open.crawl import Served, by_scans
+from tests.open.datasets import OpenDataset, Tenant
+from tests.open.grants import NarrowDataset
+from tests.open.planted import marks, planted, restriction, visible_marks
+from tests.support.commit_seed import commit_seed
+from tests.support.service import Service
+
+_GRANTS: Final = 2
+
+
+def check_unseen(served: Iterable[tuple[str, httpx2.Response]], visible: set[int]) -> int:
+    """How many answers there are. Raises AssertionError for one that has a hidden value."""
+    answers = 0
+    for place, answer in served:
+        answers += 1
+        headers = repr(list(answer.headers.multi_items())).encode()
+        found = (marks(answer.content) | marks(headers)) - visible
+        assert not found, (
+            f"{place}, {answer.status_code}: values {sorted(found)[:5]} in {answer.content[:500]!r}"
+        )
+        assert answer.status_code < 500, (place, answer.text[:500])
+    return answers
+
+
+def check_dataset(dataset: OpenDataset, seed: int | str, crawl: Callable[[NarrowDataset], Served]) -> int:
+    """How many answers of some keys of the dataset have no hidden value."""
+    dice = random.Random(f"readers {seed}")
+    total = 0
+    for _ in range(_GRANTS):
+        narrow = NarrowDataset.of(dataset, restriction(dice))
+        visible = visible_marks(narrow)
+        hidden = visible_marks(dataset) - visible
+        assert hidden, narrow.seen
+        total += check_unseen(crawl(narrow), visible)
+    return total
+
+
+def check_search(dataset: OpenDataset, crawl: Callable[[OpenDataset], Served]) -> None:
+    """The search finds all values of rows in what is served to a key that sees everything."""
+    served = [answer for _, answer in crawl(dataset)]
+    found = set[int]().union(*(marks(answer.content) for answer in served))
+    latest = marks(repr(dataset.rows().to_pylist()).encode())
+    assert latest
+    assert latest <= found
+
+
+def test_scans_have_no_hidden_value(service: Service) -> None:
+    dataset = planted(Tenant.new(service), commit_seed())
+    check_search(dataset, by_scans)
+    assert check_dataset(dataset, commit_seed(), by_scans) > 10
