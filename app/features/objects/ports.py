@@ -53,8 +53,9 @@ class ObjectContent(Protocol):
 
 
 class ServedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as it is served to the owner of a key. `variant`: one of `VARIANTS`, or `SHARE`. `access`: what the owner
-    may see of the dataset at the time of the request.
+    """A table as it is served to the owner of a key. `variant`: one of `VARIANTS`, `SHARE` or `SHARE_VECTORS`.
+
+    `access`: what the owner may see of the dataset at the time of the request.
     """
 
     dataset: Dataset

@@ -14,7 +14,9 @@ REGION: Final = "us-east-1"
 VARIANTS: Final = ("v3", "v2")
 """The variants of a table that engines load: with deletion vectors, and with position deletes."""
 SHARE: Final = "share"
-"""The variant of a table whose files recipients of shares get, by links."""
+"""The variant of a table whose files recipients of shares get, by links: without rows that are deleted."""
+SHARE_VECTORS: Final = "share-vectors"
+"""The variant of recipients that get files with deleted rows as they are stored, with a vector."""
 
 
 class ObjectEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -141,6 +141,15 @@ class SharedTable(msgspec.Struct, frozen=True, kw_only=True):
     deleted_rows: DeletedRows
 
 
+class ChangeVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version with changes: those at the offsets [first_offset, next_offset) of the feed."""
+
+    version: int
+    committed_at: datetime
+    first_offset: int
+    next_offset: int
+
+
 def folded(name: str) -> str:
     """The form by which names of sharing are compared."""
     return name.lower()

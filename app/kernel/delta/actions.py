@@ -45,16 +45,19 @@ class SharedFile(msgspec.Struct, frozen=True, kw_only=True):
 class TableFormat(msgspec.Struct, frozen=True, kw_only=True):
     """A table as a response has it.
 
-    `table_id`: the same as long as the table exists. `nullable`: ids of columns that have nulls, whatever the schema
-    says. `version`: None if the response is not about one that was requested. `has_vectors`: whether files may have
-    deleted rows.
+    `table_id`: the same as long as the table exists. `schema`: of the columns that it is published with. `by_id`:
+    whether columns are found by id, in the format `delta`. `nullable`: ids of columns that have nulls, whatever the
+    schema says. `without`: the names of columns that it is published without. `version`: None if the response is not
+    about one that was requested. `has_vectors`: whether files may have deleted rows.
     """
 
     response_format: ResponseFormat
     table_id: str
     name: str
     schema: Schema
+    by_id: bool = False
     nullable: frozenset[int] = frozenset()
+    without: tuple[str, ...] = ()
     version: int | None = None
     has_vectors: bool = False
 
@@ -64,12 +67,14 @@ _WRITER_VERSION: Final = 7
 COLUMN_MAPPING_FEATURE: Final = "columnMapping"
 VECTORS_FEATURE: Final = "deletionVectors"
 ZONELESS_FEATURE: Final = "timestampNtz"
+OMITTED: Final = "headwater.omitted"
+"""The configuration that names the columns which a table is published without."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def reader_features(table: TableFormat) -> list[str]:
     """What a reader of the format `delta` has to know for the table, in the words of the protocol."""
-    names = [COLUMN_MAPPING_FEATURE]
+    names = [COLUMN_MAPPING_FEATURE] if table.by_id else []
     if table.has_vectors:
         names.append(VECTORS_FEATURE)
     if has_zoneless_times(table.schema):
@@ -79,23 +84,25 @@ def reader_features(table: TableFormat) -> list[str]:
 
 def head_lines(table: TableFormat) -> list[bytes]:
     """The protocol and the metadata, which every response begins with."""
-    by_id = table.response_format is ResponseFormat.DELTA
-    configuration = {"delta.enableChangeDataFeed" if by_id else "enableChangeDataFeed": "true"}
-    if by_id:
+    is_delta = table.response_format is ResponseFormat.DELTA
+    configuration = {"delta.enableChangeDataFeed" if is_delta else "enableChangeDataFeed": "true"}
+    if table.by_id:
         configuration |= COLUMN_MAPPING
         configuration["delta.columnMapping.maxColumnId"] = str(table.schema.highest_field_id)
-        if table.has_vectors:
-            configuration["delta.enableDeletionVectors"] = "true"
+    if table.has_vectors:
+        configuration["delta.enableDeletionVectors"] = "true"
+    if table.without:
+        configuration[OMITTED] = ",".join(table.without)
     metadata = {
         "id": table.table_id,
         "name": table.name,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema_string(table.schema, by_id=by_id, nullable=table.nullable),
+        "schemaString": schema_string(table.schema, by_id=table.by_id, nullable=table.nullable),
         "partitionColumns": [],
         "configuration": configuration,
     }
     version = {} if table.version is None else {"version": table.version}
-    if not by_id:
+    if not is_delta:
         return [
             _encode({"protocol": {"minReaderVersion": 1}}),
             _encode({"metaData": {**metadata, **version}}),

@@ -87,10 +87,38 @@ def schema_string(schema: Schema, *, by_id: bool, nullable: Collection[int] = ()
 def has_zoneless_times(schema: Schema) -> bool:
     """Whether a column, or a member of one, is a time without a zone: only the format `delta` has such."""
     return any(
-        isinstance(kind, Timestamp) and not kind.zoned
-        for field in schema.fields
-        for kind in (field.data_type(), *(member for _, member in member_types(field.data_type())))
+        isinstance(kind, Timestamp) and not kind.zoned for field in schema.fields for kind in _types(field)
     )
+
+
+def has_uuid(field: Field) -> bool:
+    """Whether the column, or a member of it, is a uuid. Delta's kernel for Rust refuses the bytes that files have."""
+    return UUID in _types(field)
+
+
+def without_columns(schema: Schema, omit: Collection[int]) -> Schema:
+    """The schema without the columns with these ids. It has the highest id of all of them."""
+    if not omit:
+        return schema
+    fields = tuple(field for field in schema.fields if field.id not in omit)
+    return msgspec.structs.replace(schema, fields=fields, last_field_id=schema.highest_field_id)
+
+
+@lru_cache(maxsize=4_096)
+def by_name(schemas: tuple[Schema, ...], latest: Schema) -> bool:
+    """Whether files of all of the schemas have the columns of `latest` under its names, and no others under them."""
+    names = {field.id: field.name for field in latest.fields}
+    ids = {field.name: field.id for field in latest.fields}
+    return all(
+        names.get(field.id, field.name) == field.name and ids.get(field.name, field.id) == field.id
+        for schema in schemas
+        for field in schema.fields
+    )
+
+
+def _types(field: Field) -> list[DataType]:
+    kind = field.data_type()
+    return [kind, *(member for _, member in member_types(kind))]
 
 
 def _field(field: Field, by_id: bool, nullable: bool) -> dict[str, Any]:

@@ -33,7 +33,8 @@ def table(response_format: ResponseFormat, **facts: Any) -> TableFormat:
 
 
 def test_head_of_delta_names_what_readers_have_to_know() -> None:
-    protocol, metadata = map(json.loads, head_lines(table(ResponseFormat.DELTA, has_vectors=True, version=7)))
+    lines = head_lines(table(ResponseFormat.DELTA, by_id=True, has_vectors=True, version=7))
+    protocol, metadata = map(json.loads, lines)
     assert protocol["protocol"]["deltaProtocol"] == {
         "minReaderVersion": 3,
         "minWriterVersion": 7,

@@ -24,7 +24,7 @@ from app.access.tenants.values import Actor, ActorKind, KeyScope, Principal
 from app.core.catalog.values import Dataset
 from app.features.objects.errors import KeyRefusal, TableKeyRefused
 from app.features.objects.service.secrets import KnownSecrets
-from app.features.objects.values import SHARE, VARIANTS, VendedKey
+from app.features.objects.values import SHARE, SHARE_VECTORS, VARIANTS, VendedKey
 from app.kernel.format.errors import RestrictedGrant
 from app.kernel.sql.conditions.row_access import access_digest
 
@@ -32,7 +32,7 @@ _VERSION: Final = 2
 # Version, variant, generation, kind of the actor; expiry; tenant, dataset, actor; digests of the name and the access.
 _LAYOUT: Final = struct.Struct(">BBIBI16s16s16s8s8s")
 # Their places are parts of keys.
-_KEY_VARIANTS: Final = (*VARIANTS, SHARE)
+_KEY_VARIANTS: Final = (*VARIANTS, SHARE, SHARE_VECTORS)
 _KINDS: Final = (ActorKind.KEY, ActorKind.TOKEN, ActorKind.RECIPIENT)
 _DIGEST_BYTES: Final = 8
 # Those that are read and derived once, of the latest.
@@ -132,8 +132,9 @@ class TableKeys:
     def issue(self, principal: Principal, dataset: Dataset, variant: str, now: datetime) -> VendedKey:
         """A key for the files of a table, which ends with the credential of the principal at the latest.
 
-        `variant`: one of `VARIANTS`, or `SHARE`. Raises Forbidden, Unavailable, and RestrictedGrant for a token that
-        sees a part of the dataset: a request for a file has only the id of its subject, and grants are in the token.
+        `variant`: one of `VARIANTS`, `SHARE` or `SHARE_VECTORS`. Raises Forbidden, Unavailable, and RestrictedGrant for
+        a token that sees a part of the dataset: a request for a file has only the id of its subject, and grants are in
+        the token.
         """
         name = dataset.definition.name
         if KeyScope.READ not in principal.scopes_on(name):

@@ -12,7 +12,7 @@ from app.features.objects.errors import ObjectRequestUnsupported
 from app.features.objects.ports import ServedTable
 from app.features.objects.repository.table_files import FileForm, StoredDataFile, TableFileStore
 from app.features.objects.service.renderings import Renderings
-from app.features.objects.values import SHARE, ObjectEntry
+from app.features.objects.values import SHARE, SHARE_VECTORS, ObjectEntry
 from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import FileParts, ObjectStorage
 from app.infra.sharing.byte_cache import ByteCache
@@ -134,9 +134,9 @@ class TableFiles:
             raise _missing()
         dataset = table.dataset
         rendering, _, below_data = path.partition("/")
-        for_recipient = table.variant == SHARE
+        for_recipient = table.variant in (SHARE, SHARE_VECTORS)
         stored_file = self.files.find(
-            dataset.tenant_id, dataset.id, _folder(dataset) + below_data, whole=for_recipient
+            dataset.tenant_id, dataset.id, _folder(dataset) + below_data, whole=table.variant == SHARE
         )
         if stored_file is None:
             raise _missing()
@@ -153,7 +153,7 @@ class TableFiles:
     def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
         """See `ObjectTree`. Files of several renderings are in the order of their renderings."""
         entries: list[ObjectEntry] = []
-        if table.access.restricted or table.variant == SHARE:
+        if table.access.restricted or table.variant in (SHARE, SHARE_VECTORS):
             # Recipients have links, which list nothing.
             return entries
         dataset = table.dataset

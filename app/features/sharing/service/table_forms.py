@@ -1,0 +1,161 @@
+"""The form in which a reader gets a table: the format of the response, and the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from app.access.tenants.values import Principal
+from app.core.timeline.ports import VersionReader
+from app.features.objects.service.published_files import FilePublication, ServedFiles
+from app.features.sharing.values import DeletedRows, SharedTable
+from app.kernel.delta.actions import ResponseFormat, TableFormat, reader_features
+from app.kernel.delta.schemas import by_name, has_uuid, has_zoneless_times, without_columns
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
+
+CAPABILITIES: str = "delta-sharing-capabilities"
+"""The header with what a reader can read."""
+
+
+class ReaderCapabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader can read. `formats`: of responses. `features`: of the format `delta`, in lower case; None for a
+    reader that does not say.
+    """
+
+    formats: frozenset[ResponseFormat]
+    features: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, text: str) -> ReaderCapabilities:
+        """Those of a header. Without one, a reader reads the format `parquet`. Raises InvalidRequest."""
+        parts = (part.partition("=") for part in text.lower().split(";"))
+        values = {name.strip(): {each.strip() for each in rest.split(",")} for name, _, rest in parts}
+        formats = frozenset(each for each in ResponseFormat if each.value in values.get("responseformat", ()))
+        if "responseformat" in values and not formats:
+            detail = "expected responseformat=parquet, responseformat=delta, or both"
+            raise InvalidRequest(
+                f"{CAPABILITIES} is not valid: {detail}",
+                [FieldError(pointer=f"/{CAPABILITIES}", detail=detail)],
+            )
+        features = values.get("readerfeatures")
+        return cls(
+            formats=formats or frozenset({ResponseFormat.PARQUET}),
+            features=None if features is None else frozenset(features),
+        )
+
+
+class TableRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Who reads a table. `url`: the root of the service, for links."""
+
+    principal: Principal
+    table: SharedTable
+    url: str
+    capabilities: ReaderCapabilities
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedForm:
+    """A table at a version, as a reader gets it.
+
+    `definition`: the dataset under the schema of the version. `access`: what the reader sees under that schema.
+    `files`: the data files as recipients get them.
+    """
+
+    definition: DatasetDefinition
+    access: BoundAccess
+    files: ServedFiles
+    format: TableFormat
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SharedForms:
+    """The forms of tables at this time."""
+
+    publication: FilePublication
+    timeline: VersionReader
+
+    def of(self, read: TableRead, version: int, *, states_version: bool) -> SharedForm:
+        """The form of the table's rows at a version. `states_version`: whether the response states it.
+
+        Raises InvalidRequest for a reader that cannot read it, GrantNotApplicable, NotFound (dataset gone).
+        """
+        table = read.table
+        latest = table.dataset.definition
+        schema = self.schema_at(table, version)
+        bound = bind_access(table.access, latest.schema, schema)
+        files = self.publication.of(table.dataset, shows_own=False).files
+        schemas = tuple(files.schemas[number] for number in sorted(files.schemas))
+        has_vectors = table.deleted_rows is DeletedRows.VECTOR and not table.access.restricted
+        by_id = not table.access.restricted and not by_name(schemas, latest.schema)
+        needs = {
+            "columns were renamed": by_id,
+            "there are times without a zone": has_zoneless_times(schema),
+            "deleted rows are in deletion vectors": has_vectors,
+        }
+        response_format = chosen_format(read.capabilities, needs)
+        is_delta = response_format is ResponseFormat.DELTA
+        omit = [field for field in schema.fields if is_delta and has_uuid(field)]
+        table_format = TableFormat(
+            response_format=response_format,
+            table_id=table.dataset.id,
+            name=table.name,
+            schema=without_columns(schema, {field.id for field in omit}),
+            by_id=is_delta,
+            nullable=masked_ids(schema, bound),
+            without=tuple(field.name for field in omit),
+            version=version if states_version else None,
+            has_vectors=has_vectors,
+        )
+        if is_delta:
+            check_features(read.capabilities, table_format)
+        definition = latest if schema is latest.schema else under_schema(latest, schema)
+        return SharedForm(definition=definition, access=bound, files=files, format=table_format)
+
+    def schema_at(self, table: SharedTable, version: int) -> Schema:
+        """The schema of a version. Raises NotFound (dataset gone)."""
+        dataset = table.dataset
+        if version in (0, dataset.version) or dataset.definition.schema.id == 1:
+            return dataset.definition.schema
+        return self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+
+
+def masked_ids(schema: Schema, access: BoundAccess) -> frozenset[int]:
+    """The ids of the columns without values."""
+    return frozenset(field.id for field in schema.fields if field.name in access.masked)
+
+
+def chosen_format(capabilities: ReaderCapabilities, needs: Mapping[str, bool]) -> ResponseFormat:
+    """The format of a response. `needs`: the reasons for `delta`, and whether they hold. Raises InvalidRequest."""
+    reasons = [reason for reason, holds in needs.items() if holds]
+    if ResponseFormat.DELTA in capabilities.formats and (
+        reasons or ResponseFormat.PARQUET not in capabilities.formats
+    ):
+        return ResponseFormat.DELTA
+    if reasons:
+        detail = (
+            f"expected responseformat=delta (use_delta_format=True in Python), since {', '.join(reasons)}"
+        )
+        raise InvalidRequest(
+            f"the table cannot be read in the format parquet: {detail}",
+            [FieldError(pointer=f"/{CAPABILITIES}", detail=detail)],
+        )
+    return ResponseFormat.PARQUET
+
+
+def check_features(capabilities: ReaderCapabilities, table: TableFormat, ignore: Sequence[str] = ()) -> None:
+    """Raises InvalidRequest if the reader says what it can read, and does not name what it needs for the table."""
+    if capabilities.features is None:
+        return
+    for name in reader_features(table):
+        if name not in ignore and name.lower() not in capabilities.features:
+            detail = f"expected readerfeatures with {name}, which the table needs: use a later release of the client"
+            raise InvalidRequest(
+                f"the client cannot read the table: {detail}",
+                [FieldError(pointer=f"/{CAPABILITIES}", detail=detail)],
+            )

@@ -1,0 +1,67 @@
+"""Lists of Delta Sharing, and its errors."""
+
+from __future__ import annotations
+
+from tests.features.sharing.protocol.conftest import ITEMS, TABLE, World
+
+
+def test_recipient_lists_its_share_and_tables_in_pages(world: World) -> None:
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        world.dataset({**ITEMS, "name": name})
+    share = world.share(*names)
+    with world.reader(share) as reader:
+        assert reader.get("/shares").json() == {"items": [{"name": "sales", "id": share.id}]}
+        assert reader.get("/shares/SALES").json() == {"share": {"name": "sales", "id": share.id}}
+        schemas = reader.get("/shares/sales/schemas").json()
+        assert schemas == {"items": [{"name": "default", "share": "sales"}]}
+        for path in ("/shares/sales/all-tables", "/shares/sales/schemas/Default/tables"):
+            found, token = [], ""
+            while True:
+                page = reader.get(path, params={"maxResults": 2, "pageToken": token}).json()
+                found += [item["name"] for item in page["items"]]
+                assert all(
+                    item["shareId"] == share.id and item["schema"] == "default" for item in page["items"]
+                )
+                token = page.get("nextPageToken", "")
+                if not token:
+                    break
+            assert found == names
+
+
+def test_errors_have_the_form_of_the_protocol(world: World) -> None:
+    world.dataset(ITEMS)
+    share = world.share("items")
+    with world.reader(share) as reader:
+        for path in (
+            "/shares/other",
+            "/shares/sales/schemas/other/tables",
+            TABLE.format("other") + "/version",
+            TABLE.format("items").replace("default", "other") + "/metadata",
+            "/nothing",
+        ):
+            answer = reader.get(path)
+            assert (answer.status_code, answer.json()["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
+            assert set(answer.json()) == {"errorCode", "message"}
+        invalid = reader.get("/shares/sales/all-tables", params={"pageToken": "x"})
+        assert (invalid.status_code, invalid.json()["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
+        headers = {"delta-sharing-capabilities": "responseformat=iceberg"}
+        refused = reader.get(TABLE.format("items") + "/metadata", headers=headers)
+        assert (refused.status_code, refused.json()["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
+    with world.service.client("hw_none") as client:
+        answer = client.get("/delta-sharing/shares")
+        assert (answer.status_code, answer.json()["errorCode"]) == (401, "UNAUTHENTICATED")
+
+
+def test_api_keys_are_no_credentials_of_the_protocol(world: World) -> None:
+    assert world.client.get("/delta-sharing/shares").json()["errorCode"] == "UNAUTHENTICATED"
+
+
+def test_recipient_sees_only_the_datasets_of_its_grants(world: World) -> None:
+    world.dataset(ITEMS)
+    world.dataset({**ITEMS, "name": "others"})
+    share = world.share("items", "others")
+    with world.reader(share, {"items": {}}) as reader:
+        tables = reader.get("/shares/sales/all-tables").json()["items"]
+        assert [table["name"] for table in tables] == ["items"]
+        assert reader.get(TABLE.format("others") + "/version").status_code == 404
