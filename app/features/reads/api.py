@@ -20,6 +20,7 @@ from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.service.lookup import RowLookup
 from app.features.reads.service.rows import ReadTable
 from app.features.reads.service.scans import ScanTables
+from app.features.rendered_files.compose import rendered_files
 from app.features.versions.compose import version_of
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.slices.file_slice import SliceReader
@@ -63,6 +64,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             storage=platform.storage,
             slices=SliceReader(platform.reader, VectorReader(platform.storage)),
             memory=memory,
+            rendered=process.once(rendered_files),
         ),
     }
 

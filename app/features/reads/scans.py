@@ -10,7 +10,6 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from app.kernel.commit.write_rules import INT64_MAX
-from app.kernel.format.file_group import DataFile
 from app.kernel.format.schema.schema import Schema
 
 KEPT_SECONDS: Final = 3_600
@@ -54,14 +53,14 @@ class CreateScan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a plan. `direct`: the file that it is; None if its rows have to be merged.
+    """A part of a plan. `checksum`: of the file that it is; None if its rows have to be merged.
 
     `rows`: None where only reading them shows how many there are. `size_bytes`: of the files to read; None where they
     have rows that the reader may not see.
     """
 
     name: str
-    direct: DataFile | None
+    checksum: str | None
     rows: int | None
     size_bytes: int | None
 

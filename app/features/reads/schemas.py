@@ -94,7 +94,8 @@ class ScanPart(msgspec.Struct, frozen=True, kw_only=True):
     """The name."""
     format: PartFormat
     """`parquet`: a file of the table. It may have more columns than were requested, and has two of the service's own,
-    `_hw_version` and `_hw_offset`. `arrow`: an Arrow IPC stream of the requested columns.
+    `_hw_version` and `_hw_offset`; for a key that sees a part of the dataset, a file with what it sees of one. `arrow`:
+    an Arrow IPC stream of the requested columns.
     """
     rows: int | None
     """The number of rows in it; null where only reading it shows how many there are."""
@@ -135,7 +136,7 @@ def scan_of(dataset: str, plan: PlannedScan) -> Scan:
         ),
         parts=[
             _scan_part(part, f"{prefix}/rows/{part.name}", of_rows)
-            if part.direct is None
+            if part.checksum is None
             else _scan_part(part, f"{prefix}/files/{part.name}", of_file)
             for part in plan.parts
         ],
@@ -145,9 +146,9 @@ def scan_of(dataset: str, plan: PlannedScan) -> Scan:
 def _scan_part(part: PlannedPart, path: str, options: str) -> ScanPart:
     return ScanPart(
         name=part.name,
-        format=PartFormat.ARROW if part.direct is None else PartFormat.PARQUET,
+        format=PartFormat.ARROW if part.checksum is None else PartFormat.PARQUET,
         rows=part.rows,
         size_bytes=part.size_bytes,
-        checksum=None if part.direct is None else f"xxh3-128:{part.direct.checksum}",
+        checksum=None if part.checksum is None else f"xxh3-128:{part.checksum}",
         links=ScanPartLinks(self_=f"{path}?{options}" if options else path),
     )

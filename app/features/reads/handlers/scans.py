@@ -45,7 +45,7 @@ PartName: TypeAlias = Annotated[str, PathParameter(description="The name of a pa
     tags=_TAGS,
     status_code=200,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 503]),
 )
 async def create_scan(
     path_dataset: Provided[Dataset],
@@ -57,7 +57,8 @@ async def create_scan(
     """Lists the parts of the table at a version: files of the table, and rows that the service merges.
 
     Nothing is written, and no job runs. The version is kept for `keep_seconds`; to keep it longer, repeat the request
-    with this version. A key that sees a part of the dataset gets the rows that it sees, and no files.
+    with this version. A key that sees a part of the dataset gets files with what it sees, which are made for it (503
+    until they are), and rows.
     """
     return scan_of(path_dataset.id, await threads.run(scan_tables.plan, path_dataset, data, access))
 
@@ -69,7 +70,7 @@ async def create_scan(
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True)
     | documented(
-        description="The file.", content={_PARQUET: BINARY}, statuses=FILE_STATUSES, problems=[410, 416]
+        description="The file.", content={_PARQUET: BINARY}, statuses=FILE_STATUSES, problems=[410, 416, 503]
     ),
 )
 async def download_scan_file(
@@ -97,7 +98,7 @@ async def download_scan_file(
     summary="Get the headers of a file of a scan",
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True)
-    | documented(description="The file exists.", headers=FILE_HEADERS, problems=[410]),
+    | documented(description="The file exists.", headers=FILE_HEADERS, problems=[410, 503]),
 )
 async def check_scan_file(
     version: ScanVersion,

@@ -35,6 +35,7 @@ from app.features.reads.scans import (
     link_options,
 )
 from app.features.reads.tasks import PART_BYTES
+from app.features.rendered_files.service.files import RenderedFiles
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
@@ -52,7 +53,7 @@ from app.kernel.format.rows.file_columns import file_type
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
-from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
+from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
 SCANS: Final = "scans"
@@ -79,15 +80,17 @@ class _PartName(msgspec.Struct, frozen=True, array_like=True):
     end: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-# The part of a reader that sees a part of the dataset: the rows of a file group that it sees. It is the number of the
-# group among all of the version, instead of its name, which has values of rows that may be hidden; of its base files
-# alone, the complement of the number.
+# Parts of a reader that sees a part of the dataset. A rendered file is named by its digests. Other rows are those of a
+# file group, by the number of the group among all of the version, instead of its name, which has values of rows that
+# may be hidden; of its base files alone, by the complement of the number.
+_RenderedPlace = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}/[0-9a-f]{32}$")]
 _GroupNumber = Annotated[int, msgspec.Meta(ge=-INT64_MAX, le=INT64_MAX)]
+_Place = _PartName | _RenderedPlace | _GroupNumber
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScanTables:
-    """Scans. A reader that sees a part of a dataset gets rows; only one that sees all gets files."""
+    """Scans. A reader that sees a part of a dataset gets rendered files; only one that sees all gets those stored."""
 
     catalog: DatasetLookup
     timeline: VersionRows
@@ -96,12 +99,13 @@ class ScanTables:
     storage: ObjectStorage
     slices: SliceReader
     memory: MemoryBudget
+    rendered: RenderedFiles
 
     def plan(self, dataset: Dataset, new: CreateScan, access: RowAccess = EVERYTHING) -> PlannedScan:
         """The parts of a version, which is kept from now on for the requested time.
 
         Raises InvalidRequest, NotFound (no version has the name), VersionExpired, ScanTooLarge, MaskedColumn,
-        GrantNotApplicable.
+        GrantNotApplicable, RenderingUnderWay.
         """
         try:
             return self._plan(dataset, new, access)
@@ -122,7 +126,7 @@ class ScanTables:
         self._keep(dataset, version, new.keep_seconds)
         kinds = (FileKind.BASE,) if new.query is ScanQuery.READ_OPTIMIZED else tuple(FileKind)
         if access.restricted:
-            parts = list(self._groups_in_part(dataset, definition, version, new, bound))
+            parts = self._parts_seen(dataset, definition, version, new, access)
         else:
             selection = FileSelection(kinds=kinds, globs=new.partitions)
             scans = list(self.planner.scans(dataset, definition, version, selection))
@@ -155,8 +159,13 @@ class ScanTables:
     ) -> RunFile:
         """The file that a part is. Keeps the version.
 
-        Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile.
+        Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile,
+        RenderingUnderWay.
         """
+        place = _place(name)
+        if isinstance(place, str) and access.restricted and version <= dataset.version:
+            self._keep(dataset, version, _PART_SECONDS)
+            return self._rendered(dataset, access, place)
         definition, sources = self._found(dataset, version, name, access)
         result_schema = projection(definition.schema, columns)
         layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
@@ -167,7 +176,7 @@ class ScanTables:
     def rows(
         self, dataset: Dataset, version: int, name: str, options: PartOptions, access: RowAccess = EVERYTHING
     ) -> Iterator[bytes]:
-        """The rows of any part as an Arrow IPC stream, in pieces. Keeps the version.
+        """The rows of any part but a rendered file as an Arrow IPC stream, in pieces. Keeps the version.
 
         Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile, MaskedColumn, GrantNotApplicable.
         """
@@ -196,7 +205,9 @@ class ScanTables:
         """
         place = _place(name)
         # A version that does not exist has no parts, either.
-        if version > dataset.version or isinstance(place, int) != access.restricted:
+        if version > dataset.version or isinstance(place, str):
+            raise _no_part(name)
+        if isinstance(place, int) != access.restricted:
             raise _no_part(name)
         self._keep(dataset, version, _PART_SECONDS)
         if isinstance(place, int):
@@ -233,34 +244,63 @@ class ScanTables:
                 return BaseRows(file=file, first=place.first, end=min(place.end, file.row_count))
         raise _no_part(name)
 
-    def _groups_in_part(
+    def _parts_seen(
         self,
         dataset: Dataset,
         definition: DatasetDefinition,
         version: int,
         new: CreateScan,
-        access: BoundAccess,
-    ) -> Iterator[PlannedPart]:
-        """The parts of a reader that sees a part of the dataset: the groups that may have such rows.
+        access: RowAccess,
+    ) -> list[PlannedPart]:
+        """The parts of a reader that sees a part of the dataset: files with what it sees, and groups to merge.
 
         Raises ScanTooLarge, because the reader does not know how much there is to merge.
         """
+        where = bind_access(access, dataset.definition.schema, definition.schema).where
+        renders = _are_signed(projection(definition.schema, new.columns))
         groups = self._groups(dataset, version)
         only_base = new.query is ScanQuery.READ_OPTIMIZED
+        files: list[DataFile] = []
+        parts: list[PlannedPart] = []
         merged_bytes = 0
-        for files in groups.batches():
-            readable = [file for file in files if not only_base or file.kind is FileKind.BASE]
-            for scan in plan_read(definition, readable, where=access.where, partitions=new.partitions):
-                number = groups.number(scan.file_group)
-                place = ~number if only_base else number
-                merged_bytes += sum(file.size_bytes for file in scan.files)
+        for batch in groups.batches():
+            readable = [file for file in batch if not only_base or file.kind is FileKind.BASE]
+            for scan in plan_read(definition, readable, where=where, partitions=new.partitions):
+                pieces = table_rows([scan], piece_bytes=sys.maxsize)
+                if renders and all(isinstance(piece, BaseRows) for piece in pieces):
+                    files += [piece.file for piece in pieces if isinstance(piece, BaseRows)]
+                    continue
+                merged_bytes += sum(piece.size_bytes for piece in pieces)
                 if merged_bytes > _MERGED_BYTES_MAX:
                     raise ScanTooLarge(
                         "the service would have to merge too many rows for a key that sees a part of them: select "
                         "partitions, or use a read job"
                     )
+                number = groups.number(scan.file_group)
                 # Sizes and numbers of rows would be those of rows that may be hidden.
-                yield PlannedPart(name=_name(place), direct=None, rows=None, size_bytes=None)
+                name = _name(~number if only_base else number)
+                parts.append(PlannedPart(name=name, checksum=None, rows=None, size_bytes=None))
+        return parts + [
+            PlannedPart(
+                name=_name(f"{file.view}/{file.content}"),
+                checksum=file.content,
+                rows=file.row_count,
+                size_bytes=file.size_bytes,
+            )
+            for file in self.rendered.require(dataset, version, access, files)
+        ]
+
+    def _rendered(self, dataset: Dataset, access: RowAccess, place: _RenderedPlace) -> RunFile:
+        """A rendered file. Raises NotFound unless the reader sees exactly this, RenderingUnderWay."""
+        view, content = place.split("/")
+        found = self.rendered.find(dataset, access, view, content)
+        return RunFile(
+            path=found.stored_path(),
+            name=f"{content}.parquet",
+            row_count=found.entry.row_count,
+            size_bytes=found.size_bytes,
+            checksum=content,
+        )
 
     def _group(self, dataset: Dataset, version: int, place: _GroupNumber, name: str) -> Sequence[TableRows]:
         """The rows of a group by its number. Raises NotFound, VersionExpired."""
@@ -334,7 +374,7 @@ class _Layouts:
         self._schema_columns = _identities(schema)
         self._result_columns = _identities(result_schema)
         self._plain = {schema.id: True}
-        self._are_signed = all(field.type.equals(file_type(field.type)) for field in result_schema.to_arrow())
+        self._are_signed = _are_signed(result_schema)
 
     def direct(self, rows: BaseRows) -> bool:
         """Whether the file can be read as it is: it has no deleted rows, it has the columns that are read under their
@@ -356,6 +396,11 @@ class _Layouts:
         return self._plain[file.schema_id]
 
 
+def _are_signed(schema: Schema) -> bool:
+    """Whether files of the present layout have the types that clients expect: unsigned integers are stored signed."""
+    return all(field.type.equals(file_type(field.type)) for field in schema.to_arrow())
+
+
 def _identities(schema: Schema) -> frozenset[_FieldIdentity]:
     return frozenset((field.id, field.name, str(field.data_type())) for field in schema.fields)
 
@@ -373,14 +418,14 @@ def _planned(piece: TableRows, layouts: _Layouts) -> Iterator[PlannedPart]:
     """The parts of a base file, which is one if it can be read as it is, or of a merged group."""
     if isinstance(piece, MergedRows):
         name = _name(_PartName(piece.files[0].file_group))
-        yield PlannedPart(name=name, direct=None, rows=None, size_bytes=piece.size_bytes)
+        yield PlannedPart(name=name, checksum=None, rows=None, size_bytes=piece.size_bytes)
         return
     file = piece.file
     direct = layouts.direct(piece)
     for each in [piece] if direct else cut_file(file, PART_BYTES):
         yield PlannedPart(
             name=_name(_PartName(file.file_group, _file_name(file), each.first, each.end)),
-            direct=file if direct else None,
+            checksum=file.checksum if direct else None,
             rows=each.end - each.first if file.deletion_vector is None else None,
             size_bytes=each.size_bytes,
         )
@@ -395,15 +440,15 @@ def _file_name(file: DataFile) -> str:
     return file.path.rpartition("/")[2]
 
 
-def _name(place: _PartName | _GroupNumber) -> str:
+def _name(place: _Place) -> str:
     return urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
 
 
-def _place(name: str) -> _PartName | _GroupNumber:
+def _place(name: str) -> _Place:
     """Raises NotFound for a text that is not the name of a part."""
     try:
         raw = urlsafe_b64decode(name[:_NAME_CHARACTERS_MAX] + "=" * (-len(name) % 4))
-        place = msgspec.msgpack.decode(raw, type=_PartName | _GroupNumber)
+        place: _Place = msgspec.msgpack.decode(raw, type=_Place)
     except (ValueError, RecursionError, msgspec.DecodeError):
         raise _no_part(name) from None
     if isinstance(place, _PartName) and ("\0" in place.file_group or place.first > place.end):

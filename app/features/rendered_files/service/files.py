@@ -9,10 +9,9 @@ from typing import Final
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionReader
-from app.features.objects.ports import ObjectContent
 from app.features.objects.service.renderings import Renderings
 from app.features.rendered_files.service.data_file import DataFileRendering
-from app.features.rendered_files.service.objects import RenderedObjects
+from app.features.rendered_files.service.objects import RenderedContent, RenderedObjects
 from app.features.rendered_files.service.view import FileView
 from app.features.rendered_files.values import RenderedFile
 from app.infra.files.slices.file_slice import SliceReader
@@ -69,7 +68,7 @@ class RenderedFiles:
             if entry.row_count
         ]
 
-    def find(self, dataset: Dataset, access: RowAccess, view: str, content: str) -> ObjectContent:
+    def find(self, dataset: Dataset, access: RowAccess, view: str, content: str) -> RenderedContent:
         """A rendered file by its digests. It is rendered again if its object was deleted.
 
         Raises NotFound unless the access shows exactly this, GrantNotApplicable, Unavailable.

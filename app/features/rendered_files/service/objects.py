@@ -188,6 +188,20 @@ class RenderedContent:
                 self._file = self._open()
         return self._file.read(start, count)
 
+    def stored_path(self) -> str:
+        """The path of the object below the root of the storage. Raises what `read` raises."""
+        if self.entry.path is None or not self._is_stored(self.entry.path):
+            self.read(0, 1)
+        if self.entry.path is None:
+            raise _outdated()
+        return self.entry.path
+
+    def _is_stored(self, path: str) -> bool:
+        try:
+            return self.objects.storage.size(path) == self.entry.size_bytes
+        except CorruptFile:
+            return False
+
     def _open(self) -> FileParts:
         for _ in range(_OPEN_TIMES_MAX):
             try:

@@ -209,7 +209,8 @@ class ScanPart(msgspec.Struct, frozen=True, kw_only=True):
     """The name."""
     format: str
     """`parquet`: a file of the table. It may have more columns than were requested, and has two of the service's own,
-    `_hw_version` and `_hw_offset`. `arrow`: an Arrow IPC stream of the requested columns.
+    `_hw_version` and `_hw_offset`; for a key that sees a part of the dataset, a file with what it sees of one. `arrow`:
+    an Arrow IPC stream of the requested columns.
     """
     rows: int | None
     """The number of rows in it; null where only reading it shows how many there are."""

@@ -42,6 +42,7 @@ from app.kernel.format.file_group import FileKind
 from app.kernel.format.operation import Operation
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.lake_table import COMPACT, Write
+from tests.support.rendered_tables import rendered_files_of
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.shares import share
 from tests.support.versioned_tables import (
@@ -83,6 +84,7 @@ class Scanner:
     def __post_init__(self) -> None:
         self.kept = RetainedVersions()
         storage = LocalStorage(self.root)
+        slices = SliceReader(ParquetReader(storage), VectorReader(storage))
         self.versioned.__class__ = History
         self.tables = ScanTables(
             catalog=self.versioned,  # type: ignore[arg-type]
@@ -90,8 +92,9 @@ class Scanner:
             planner=FilePlanner(timeline=self.versioned),
             versions=versions_of(self.versioned, self.kept),
             storage=storage,
-            slices=SliceReader(ParquetReader(storage), VectorReader(storage)),
+            slices=slices,
             memory=MemoryBudget(bytes_max=self.memory_bytes, scratch=self.root),
+            rendered=rendered_files_of(self.versioned, storage, slices),
         )
 
     def plan(self, **options: Any) -> PlannedScan:
@@ -100,14 +103,26 @@ class Scanner:
     def table(self, planned: PlannedScan, name: str, options: PartOptions) -> tuple[pa.Table, bool]:
         """The rows of a part with the columns of the plan, and whether it is a file of the table."""
         place = (self.versioned.dataset, planned.version, name)
-        rows = ipc.open_stream(b"".join(self.tables.rows(*place, options, self.access))).read_all()
         try:
             file = self.tables.file(*place, options.columns, self.access)
         except NotFound:
-            return rows, False
-        found = pq.read_table(self.root / file.path, columns=planned.schema.names())
+            content = b"".join(self.tables.rows(*place, options, self.access))
+            return ipc.open_stream(content).read_all(), False
+        found = pq.read_table(self.root / file.path).select(planned.schema.names())
+        if self.access.restricted:
+            # The file has the columns of the version, and nothing of the others.
+            with pytest.raises(NotFound):
+                self.tables.rows(*place, options, self.access)
+            return found, True
+        rows = ipc.open_stream(b"".join(self.tables.rows(*place, options))).read_all()
         assert found.select(rows.schema.names).to_pylist() == rows.to_pylist()
         return rows, True
+
+    def paths(self, planned: PlannedScan) -> set[str]:
+        """Those of the parts that are files."""
+        names = [part.name for part in planned.parts if part.checksum is not None]
+        dataset, version = self.versioned.dataset, planned.version
+        return {self.tables.file(dataset, version, name, planned.columns, self.access).path for name in names}
 
     def read(self, **options: Any) -> list[Row]:
         planned = self.plan(**options)
@@ -115,7 +130,7 @@ class Scanner:
         found: list[Row] = []
         for part in planned.parts:
             rows, direct = self.table(planned, part.name, wanted)
-            assert direct == (part.direct is not None)
+            assert direct == (part.checksum is not None)
             assert part.rows is None or part.rows == rows.num_rows
             assert rows.schema.names == planned.schema.names()
             found += rows.to_pylist()
@@ -171,8 +186,8 @@ def test_files_without_deleted_rows_and_logs_are_parts_as_they_are(
             if file.kind is FileKind.BASE and file.file_group not in logged and file.deletion_vector is None
         }
         planned = reader.plan(version=version)
-        assert {part.direct.path for part in planned.parts if part.direct is not None} == plain
-        seen |= {part.direct is None for part in planned.parts}
+        assert reader.paths(planned) == plain
+        seen |= {part.checksum is None for part in planned.parts}
     # A copy-on-write table is always files as they are; the others are so after a compaction.
     assert seen == ({False} if kind == "copy_on_write" else {True, False})
     assert kind == "copy_on_write" or kinds_of_files(reader.versioned) & {"vector", "log"}
@@ -203,7 +218,7 @@ def evolved(root: Path, kind: str, *changes: SchemaChange) -> tuple[Scanner, Row
 
 
 def direct_files(planned: PlannedScan) -> int:
-    return sum(part.direct is not None for part in planned.parts)
+    return sum(part.checksum is not None for part in planned.parts)
 
 
 def test_added_column_is_null_in_files_without_it(root: Path) -> None:
@@ -232,7 +247,7 @@ def test_file_under_another_schema_is_never_sent_as_it_is(
 ) -> None:
     reader, _ = evolved(root, "copy_on_write", change)
     planned = reader.plan(columns=columns)
-    [old] = [part for part in planned.parts if part.direct is None]
+    [old] = [part for part in planned.parts if part.checksum is None]
     rows, _ = reader.table(planned, old.name, PartOptions(columns=columns))
     assert rows.to_pylist() == [expected]
     assert rows.schema.types == [field.type for field in planned.schema.to_arrow()]
@@ -250,7 +265,7 @@ def test_deleted_rows_are_in_no_part(root: Path) -> None:
     assert "vector" in kinds_of_files(versioned)
     reader = Scanner(versioned, root)
     assert comparable(reader.read()) == comparable(kept)
-    [before] = [part.name for part in reader.plan(version=1).parts if part.direct is not None][:1]
+    [before] = [part.name for part in reader.plan(version=1).parts if part.checksum is not None][:1]
     # The name of a part of an earlier version gives the rows of the version that is requested.
     latest, direct = reader.table(reader.plan(), before, ALL)
     assert not direct
@@ -317,9 +332,8 @@ def test_damaged_file_is_not_sent(root: Path) -> None:
     versioned = new_versioned_table(LocalStorage(root), kind_of("copy_on_write"))
     versioned.write(Write(operation=Operation.UPSERT, rows=[{"id": 1, "day": DAYS[0]}]), [])
     reader = Scanner(versioned, root)
-    [part] = reader.plan().parts
-    assert part.direct is not None
-    (root / part.direct.path).write_bytes(b"PAR1")
+    [path] = reader.paths(reader.plan())
+    (root / path).write_bytes(b"PAR1")
     with pytest.raises(CorruptFile):
         reader.read()
 

@@ -32,6 +32,7 @@ from tests.support.versioned_tables import (
     VersionedTable,
     comparable,
     kind_of,
+    kinds_of_files,
     new_versioned_table,
     written_versioned_table,
 )
@@ -80,25 +81,53 @@ def test_read_optimized_scan_has_what_pages_have(root: Path, tables: Tables) -> 
 
 
 def test_plan_says_nothing_of_hidden_rows(root: Path, tables: Tables) -> None:
-    versioned = tables("merge_on_read full")
-    planned = Scanner(versioned, root, access=DAY).plan()
-    assert planned.parts
-    for part in planned.parts:
-        assert (part.direct, part.rows, part.size_bytes) == (None, None, None)
-        assert b"day=" not in base64.urlsafe_b64decode(part.name + "==")
-    # Groups that certainly have no visible row are no parts.
-    assert len(planned.parts) < len(Scanner(versioned, root).plan().parts)
+    versioned = tables("merge_on_read input")
+    merged = rendered = 0
+    for version in range(1, len(versioned.rows)):
+        planned = Scanner(versioned, root, access=DAY).plan(version=version)
+        for part in planned.parts:
+            assert (part.checksum is None) == (part.rows is None) == (part.size_bytes is None)
+            assert b"day=" not in base64.urlsafe_b64decode(part.name + "==")
+            merged += part.checksum is None
+            rendered += part.checksum is not None
+        assert len(planned.parts) <= len(Scanner(versioned, root).plan(version=version).parts)
+    assert merged
+    assert rendered
+    # Files and groups without a visible row are no parts.
     assert Scanner(versioned, root, access=RowAccess(where=("n > 1000000",))).plan().parts == []
+
+
+def test_second_reader_gets_the_files_of_the_first(root: Path, tables: Tables) -> None:
+    versioned = tables("copy_on_write")
+    reader = Scanner(versioned, root, access=DAY)
+    first, second = reader.plan(), reader.plan()
+    assert first == second
+    assert reader.paths(first) == reader.paths(second)
+    assert reader.paths(first)
+
+
+def test_file_that_was_deleted_is_rendered_again(root: Path, tables: Tables) -> None:
+    reader = Scanner(tables("copy_on_write"), root, access=DAY)
+    planned = reader.plan()
+    before = reader.read()
+    for path in reader.paths(planned):
+        (root / path).unlink()
+    again = [row for part in planned.parts for row in reader.table(planned, part.name, ALL)[0].to_pylist()]
+    assert comparable(again) == comparable(before)
 
 
 def test_many_rows_to_merge_are_left_to_a_read_job(
     root: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versioned = tables("merge_on_read full")
+    versioned = tables("merge_on_read none")
+    assert "log" in kinds_of_files(versioned)
     monkeypatch.setattr(scans, "_MERGED_BYTES_MAX", 1)
+    version = next(
+        at for at, files in enumerate(versioned.files) if any(file.kind is FileKind.LOG for file in files)
+    )
     with pytest.raises(ScanTooLarge):
-        Scanner(versioned, root, access=DAY).plan()
-    assert Scanner(versioned, root).plan().parts
+        Scanner(versioned, root, access=RowAccess(masked=("note",))).plan(version=version)
+    assert Scanner(versioned, root).plan(version=version).parts
 
 
 def test_names_of_parts_are_those_of_readers_with_the_same_sight(root: Path, tables: Tables) -> None:
@@ -112,23 +141,37 @@ def test_names_of_parts_are_those_of_readers_with_the_same_sight(root: Path, tab
                 other.tables.file(versioned.dataset, 1, part.name, None, other.access)
 
 
-def test_grant_that_was_changed_decides_at_the_next_part(root: Path, tables: Tables) -> None:
-    versioned = tables("copy_on_write")
+@pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read none"])
+def test_grant_that_was_changed_decides_at_the_next_part(root: Path, tables: Tables, kind: str) -> None:
+    versioned = tables(kind)
     planned = Scanner(versioned, root, access=RowAccess(masked=("note",))).plan()
     narrower = Scanner(versioned, root, access=DAY)
     found: list[Row] = []
     for part in planned.parts:
-        found += narrower.table(planned, part.name, ALL)[0].to_pylist()
-    assert comparable(found) == comparable(list(paged(versioned, DAY)))
+        if part.checksum is None:
+            found += narrower.table(planned, part.name, ALL)[0].to_pylist()
+            continue
+        with pytest.raises(NotFound):
+            narrower.table(planned, part.name, ALL)
+    pages = list(paged(versioned, DAY))
+    assert pages
+    assert all(row in pages for row in found)
 
 
 def test_partitions_of_a_masked_column_are_refused(root: Path, tables: Tables) -> None:
     reader = Scanner(tables("copy_on_write"), root, access=RowAccess(masked=("day",)))
     with pytest.raises(MaskedColumn):
         reader.plan(partitions=("day=*",))
-    planned = reader.plan()
+    merged = Scanner(tables("merge_on_read none"), root, access=RowAccess(masked=("day",)))
+    version = next(
+        at
+        for at, files in enumerate(merged.versioned.files)
+        if any(file.kind is FileKind.LOG for file in files)
+    )
+    planned = merged.plan(version=version)
+    [part, *_] = [part for part in planned.parts if part.checksum is None]
     with pytest.raises(MaskedColumn):
-        reader.table(planned, planned.parts[0].name, PartOptions(partitions=("day=*",)))
+        merged.table(planned, part.name, PartOptions(partitions=("day=*",)))
 
 
 def test_grant_is_bound_to_the_schema_of_the_version(tmp_path: Path) -> None:
