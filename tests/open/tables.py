@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.open.datasets import Json, OpenDataset, Tenant
 from tests.open.values import FLAT, value_of
+from tests.support.earlier_layout import earlier_layout
 
 _NESTED: Final = {
     "tags": "list<string>",
@@ -49,6 +50,19 @@ def _flat(tenant: Tenant) -> OpenDataset:
 
 def _nested(tenant: Tenant) -> OpenDataset:
     return _written(tenant, "nested", {"id": "int64", **_NESTED}, 4)
+
+
+def _earlier(tenant: Tenant) -> OpenDataset:
+    """Files of a release without ids of members and own columns, beside those of this release."""
+    types = {"id": "int64", **FLAT, **_NESTED}
+    types = {name: kind for name, kind in types.items() if "uint32" not in kind}
+    with earlier_layout():
+        dataset = _written(tenant, "earlier", types, 3)
+    dice = random.Random("later")
+    dataset.upsert(*(_row(dice, dice.randrange(80), types) for _ in range(12)))
+    with earlier_layout():
+        dataset.succeed("compactions")
+    return dataset
 
 
 def _copy_on_write(tenant: Tenant) -> OpenDataset:
@@ -177,6 +191,7 @@ def _dotted(tenant: Tenant) -> OpenDataset:
 
 TABLES: Final[dict[str, Callable[[Tenant], OpenDataset]]] = {
     "flat": _flat,
+    "earlier": _earlier,
     "nested": _nested,
     "cow": _copy_on_write,
     "compacted": _compacted,

@@ -16,8 +16,8 @@ from tests.support.left_out import left_out
 Table = Callable[[str], OpenDataset]
 # The service refuses the table, and the message has what to do.
 _REFUSED = {"to_double": "clusterings"}
-# What CI tries with DuckDB: vectors, each change of a schema, and partitions.
-_FEW = ("flat", "nested", "evolved", "parted_0")
+# What CI tries with DuckDB: vectors, files of earlier releases, each change of a schema, and partitions.
+_FEW = ("flat", "earlier", "nested", "evolved", "parted_0")
 
 
 def check_versions(reader: Reader, dataset: OpenDataset, *, latest: bool = True) -> None:

@@ -1,4 +1,7 @@
-"""PyIceberg. Option `files`: the paths of the planned files in place of the rows. `until`: a file to wait for."""
+"""PyIceberg. Option `files`: the paths of the planned files in place of the rows. `until`: a file to wait for.
+
+`pause_seconds`: how long to wait between the loading of the table and the scan.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ def read(request: Request) -> pa.Table:
     table = loaded(request)
     if "until" in request["options"]:
         _wait(Path(request["options"]["until"]))
+    time.sleep(request["options"].get("pause_seconds", 0))
     scan = table.scan(
         row_filter=request["where"] or "true",
         selected_fields=tuple(request["columns"] or ("*",)),
