@@ -26,8 +26,9 @@ PLAN_THREADS_TENANT_MAX: Final = 2
 
 
 def _dependencies(process: ApiProcess) -> Mapping[str, object]:
+    tables = process.once(rendered_tables)
     load_tables = LoadedTables(
-        tables=process.once(rendered_tables).documents, keys=process.once(process_keys)
+        tables=tables.documents, manifests=tables.manifests, keys=process.once(process_keys)
     )
     return {
         "loaded_tables": load_tables,

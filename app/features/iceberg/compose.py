@@ -13,12 +13,15 @@ from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.deletes_tree import DeletesTree
 from app.features.iceberg.service.manifests import SnapshotManifests
 from app.features.iceberg.service.metadata_tree import MetadataTree
+from app.features.iceberg.service.part_manifests import PartManifests
 from app.features.iceberg.service.plans import PlanScans
 from app.features.iceberg.service.rendered_tables import RenderedTables
 from app.features.iceberg.service.table_form import TableForms
+from app.features.iceberg.service.visible_files import VisibleFiles
 from app.features.objects.compose import renderings
 from app.features.objects.ports import ObjectTree
 from app.features.objects.service.published_files import FilePublication
+from app.features.rendered_files.compose import rendered_files
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.settings import MEBIBYTE
 from app.infra.sharing.byte_cache import ByteCache
@@ -33,6 +36,9 @@ class Tables:
     forms: TableForms
     documents: RenderedTables
     deletes: DeleteFiles
+    visible: VisibleFiles
+    blocks: FileBlockStore
+    manifests: SnapshotManifests
 
 
 def rendered_tables(process: ApiProcess) -> Tables:
@@ -46,7 +52,20 @@ def rendered_tables(process: ApiProcess) -> Tables:
         snapshots=ByteCache(_CACHE_BYTES),
     )
     deletes = DeleteFiles(vectors=VectorReader(platform.storage))
-    return Tables(forms=forms, documents=documents, deletes=deletes)
+    timeline = platform.stores.timeline
+    blocks = FileBlockStore(platform.database)
+    visible = VisibleFiles(
+        planner=FilePlanner(timeline=timeline),
+        timeline=timeline,
+        blocks=blocks,
+        renderer=process.once(rendered_files),
+    )
+    manifests = SnapshotManifests(
+        blocks=blocks, forms=forms, deletes=deletes, parts=PartManifests(files=visible)
+    )
+    return Tables(
+        forms=forms, documents=documents, deletes=deletes, visible=visible, blocks=blocks, manifests=manifests
+    )
 
 
 def plan_scans(process: ApiProcess) -> PlanScans:
@@ -58,6 +77,7 @@ def plan_scans(process: ApiProcess) -> PlanScans:
         timeline=timeline,
         forms=of_process.forms,
         deletes=of_process.deletes,
+        visible=of_process.visible,
         versions=platform.leases,
     )
 
@@ -65,10 +85,7 @@ def plan_scans(process: ApiProcess) -> PlanScans:
 def object_trees(process: ApiProcess) -> list[ObjectTree]:
     """What is rendered below the location of a table."""
     of_process = process.once(rendered_tables)
-    forms, deletes = of_process.forms, of_process.deletes
-    blocks = FileBlockStore(process.platform.database)
-    manifests = SnapshotManifests(blocks=blocks, forms=forms, deletes=deletes)
     return [
-        MetadataTree(tables=of_process.documents, manifests=manifests),
-        DeletesTree(blocks=blocks, forms=forms, deletes=deletes),
+        MetadataTree(tables=of_process.documents, manifests=of_process.manifests),
+        DeletesTree(blocks=of_process.blocks, forms=of_process.forms, deletes=of_process.deletes),
     ]

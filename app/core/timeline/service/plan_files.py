@@ -6,7 +6,7 @@ Postgres leaves out base files by their statistics (`app.core.timeline.repositor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -39,6 +39,17 @@ class ReachedGroup(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     files: Sequence[DataFile]
     comparisons: int
+
+
+def reached_groups(
+    definition: DatasetDefinition, files: Iterable[DataFile], where: Filter | None
+) -> Iterator[ReachedGroup]:
+    """The groups of files that are in the order of their groups, each with those that may have selected rows."""
+    scope = WriteScope(where=where)
+    for name, of_group in groupby(files, key=lambda file: file.file_group):
+        candidates = list(of_group)
+        selection = [file for file in candidates if reaches(scope, definition, file)]
+        yield ReachedGroup(name=name, files=selection, comparisons=len(candidates))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,13 +85,9 @@ class FilePlanner:
         groups = self._groups(dataset, version, (FileKind.BASE,))
         if where is not None:
             groups = replace(groups, where=RowFilter(where=where, schema=definition.schema))
-        scope = WriteScope(where=where)
         for files in groups.reached(definition, where=where, globs=None).batches(first):
             # What Postgres cannot compare is left for the rules in full.
-            for name, of_group in groupby(files, key=lambda file: file.file_group):
-                candidates = list(of_group)
-                selection = [file for file in candidates if reaches(scope, definition, file)]
-                yield ReachedGroup(name=name, files=selection, comparisons=len(candidates))
+            yield from reached_groups(definition, files, where)
 
     def _groups(self, dataset: Dataset, version: int, kinds: tuple[FileKind, ...]) -> LiveGroups:
         return LiveGroups(

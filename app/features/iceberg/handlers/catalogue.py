@@ -18,6 +18,7 @@ from app.features.iceberg.schemas import (
     NamespaceList,
 )
 from app.features.iceberg.values import ENDPOINTS, NAMESPACE, PATH
+from app.features.objects.service.keys import may_load
 from app.features.objects.values import VARIANTS
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -28,7 +29,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.kernel.format.errors import FieldError, InvalidRequest
 
-READS: Final[dict[str, Any]] = needs(KeyScope.READ) | {ANY_PARAMETERS: True}
+READS: Final[dict[str, Any]] = needs(KeyScope.READ, in_part=True) | {ANY_PARAMETERS: True}
 """The options of handlers of this catalogue. They ignore parameters that later releases of the protocol add."""
 NAMESPACE_PATHS: Final = tuple(f"{PATH}/{variant}/namespaces/{NAMESPACE}" for variant in VARIANTS)
 
@@ -75,7 +76,7 @@ async def list_tables(
     page_token: Annotated[str, QueryParameter(name="pageToken")] = "",
     page_size: Annotated[int, QueryParameter(name="pageSize", ge=1)] = PAGE_SIZE_MAX,
 ) -> IdentifierPage:
-    """Lists the datasets that the principal may read as a whole, by name. Raises InvalidRequest."""
+    """Lists the datasets that the principal may read as tables, by name. Raises InvalidRequest."""
     try:
         page = await threads.run(
             datasets.list,
@@ -92,7 +93,7 @@ async def list_tables(
     names = (each.definition.name for each in page.items)
     return IdentifierPage(
         identifiers=tuple(
-            [Identifier(namespace=(NAMESPACE,), name=name) for name in names if principal.sees_whole(name)]
+            [Identifier(namespace=(NAMESPACE,), name=name) for name in names if may_load(principal, name)]
         ),
         next_page_token=page.next_token,
     )

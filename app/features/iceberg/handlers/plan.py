@@ -12,6 +12,7 @@ from app.core.catalog.values import Dataset
 from app.features.iceberg.handlers.catalogue import READS, below
 from app.features.iceberg.plans import PlanRequest, PlanTaskRequest, ScanTasks
 from app.features.iceberg.service.plans import PlanScans
+from app.features.objects.ports import ServedTable
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.limits.threads import PageThreads
@@ -30,14 +31,13 @@ _PLAN: Final[Any] = Annotated[str, PathParameter(description="The id of a plan."
     opt=READS,
 )
 async def plan_scan(
-    path_dataset: Provided[Dataset],
+    served_table: Provided[ServedTable],
     plan_scans: Provided[PlanScans],
-    variant: Provided[str],
     plan_threads: Provided[PageThreads],
     data: JSONBody[PlanRequest],
 ) -> Response[bytes]:
     """Returns the first files of a scan, and a task that has the others. A plan is completed at once."""
-    return await _planned(plan_threads, lambda: plan_scans.plan(path_dataset, variant, data))
+    return await _planned(plan_threads, lambda: plan_scans.plan(served_table, data))
 
 
 @post(
@@ -48,26 +48,24 @@ async def plan_scan(
     opt=READS,
 )
 async def fetch_tasks(
-    path_dataset: Provided[Dataset],
+    served_table: Provided[ServedTable],
     plan_scans: Provided[PlanScans],
-    variant: Provided[str],
     plan_threads: Provided[PageThreads],
     data: JSONBody[PlanTaskRequest],
 ) -> Response[bytes]:
     """Returns the next files of a plan."""
-    return await _planned(plan_threads, lambda: plan_scans.tasks(path_dataset, variant, data.plan_task))
+    return await _planned(plan_threads, lambda: plan_scans.tasks(served_table, data.plan_task))
 
 
 @get(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_result", opt=READS)
 async def fetch_plan(
-    path_dataset: Provided[Dataset],
+    served_table: Provided[ServedTable],
     plan_scans: Provided[PlanScans],
-    variant: Provided[str],
     plan_threads: Provided[PageThreads],
     plan: _PLAN,
 ) -> Response[bytes]:
     """Returns a plan, which is made again from its id."""
-    return await _planned(plan_threads, lambda: plan_scans.plan_again(path_dataset, variant, plan))
+    return await _planned(plan_threads, lambda: plan_scans.plan_again(served_table, plan))
 
 
 @delete(below(*_TABLE, "plan", "{plan:str}"), operation_id="iceberg_plan_end", opt=READS)

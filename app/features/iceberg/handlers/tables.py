@@ -14,6 +14,7 @@ from app.features.iceberg.schemas import LoadedCredentials, StorageCredential
 from app.features.iceberg.service.loaded_tables import LoadedTables, TableRequest
 from app.features.iceberg.service.response_pieces import gzip_of, text_of
 from app.features.iceberg.values import SnapshotSelection
+from app.features.objects.ports import ServedTable
 from app.http.body_stream import JSON, read_body
 from app.http.dependencies import Provided
 from app.http.limits.threads import PageThreads, Threads
@@ -28,21 +29,19 @@ _TABLE: Final = ("tables", "{dataset:str}")
 @get(below(*_TABLE), operation_id="iceberg_table", opt=READS)
 async def load_table(
     request: ApiRequest,
-    path_dataset: Provided[Dataset],
+    served_table: Provided[ServedTable],
     loaded_tables: Provided[LoadedTables],
     principal: Provided[Principal],
     public_url: Provided[str],
-    variant: Provided[str],
     table_threads: Provided[PageThreads],
     snapshots: Annotated[str, QueryParameter()] = "",
     if_none_match: Annotated[str, HeaderParameter(name="If-None-Match")] = "",
 ) -> Response[bytes]:
-    """Returns the metadata of a table with a key for its files; nothing for HEAD. Raises TableNotCarried."""
+    """Returns the metadata of a table with a key for its files; nothing for HEAD. Raises what `load` does."""
     if is_head(request.scope):
         return ApiResponse(b"", status_code=204)
     load = TableRequest(
         principal=principal,
-        variant=variant,
         url=public_url,
         selection=_selection(snapshots),
         entity_tags=if_none_match,
@@ -50,7 +49,7 @@ async def load_table(
     takes_gzip = _takes_gzip(request)
 
     def body_of() -> tuple[str, bytes]:
-        table = loaded_tables.load(path_dataset, load)
+        table = loaded_tables.load(served_table, load)
         body = gzip_of if takes_gzip else text_of
         return table.entity_tag, body(table.pieces) if table.pieces else b""
 
@@ -65,16 +64,15 @@ async def load_table(
 
 @get(below(*_TABLE, "credentials"), operation_id="iceberg_table_credentials", opt=READS)
 async def load_credentials(
-    path_dataset: Provided[Dataset],
+    served_table: Provided[ServedTable],
     loaded_tables: Provided[LoadedTables],
     principal: Provided[Principal],
     public_url: Provided[str],
-    variant: Provided[str],
     threads: Provided[Threads],
 ) -> LoadedCredentials:
     """Returns a fresh key for the files of a table."""
-    load = TableRequest(principal=principal, variant=variant, url=public_url)
-    configs = await threads.run(loaded_tables.credentials, path_dataset, load)
+    load = TableRequest(principal=principal, url=public_url)
+    configs = await threads.run(loaded_tables.credentials, served_table, load)
     return LoadedCredentials(
         storage_credentials=tuple(
             [StorageCredential(prefix=prefix, config=config) for prefix, config in configs.items()]

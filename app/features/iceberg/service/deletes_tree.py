@@ -10,7 +10,12 @@ from app.access.errors import NotFound
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.objects import UnlistedTree, UnrenderedObject, etag_of
-from app.features.iceberg.service.table_form import DELETES_SEGMENT, TableForms, is_open, stored_suffix
+from app.features.iceberg.service.table_form import (
+    DELETES_SEGMENT,
+    FORMAT_VERSIONS,
+    TableForms,
+    stored_suffix,
+)
 from app.features.objects.ports import ObjectContent, ServedTable
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.paths import data_folder, dataset_prefix
@@ -37,7 +42,7 @@ class DeletesTree(UnlistedTree):
         """
         dataset, variant = table.dataset, table.variant
         match = _DELETED.fullmatch(path)
-        if not is_open(table) or match is None or "\0" in path:
+        if table.access.restricted or variant not in FORMAT_VERSIONS or match is None or "\0" in path:
             raise _no_such(path)
         if not path.endswith(stored_suffix(variant)):
             raise _no_such(path)
@@ -45,7 +50,7 @@ class DeletesTree(UnlistedTree):
         file = self.blocks.file(dataset.tenant_id, dataset.id, path_of_file, int(match[1]))
         if file is None or file.kind is not FileKind.BASE or file.deletion_vector is None:
             raise _no_such(path)
-        form = self.forms.of(dataset, variant)
+        form = self.forms.of(table)
         return UnrenderedObject(
             size_bytes=self.deletes.size_bytes(form, file),
             etag=etag_of(form.data_path(file), path),

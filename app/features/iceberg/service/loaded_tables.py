@@ -12,12 +12,14 @@ from urllib.parse import quote
 import msgspec
 
 from app.access.tenants.values import Principal
-from app.core.catalog.values import Dataset
+from app.features.iceberg.service.manifests import SnapshotManifests
 from app.features.iceberg.service.rendered_tables import RenderedTable, RenderedTables
 from app.features.iceberg.service.response_pieces import Piece
 from app.features.iceberg.values import NAMESPACE, SnapshotSelection
+from app.features.objects.ports import ServedTable
 from app.features.objects.service.keys import TableKeys
 from app.features.objects.values import REGION, VendedKey, table_location
+from app.kernel.sql.conditions.row_access import access_digest
 
 _TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{32})-([0-9]{1,12})"')
 
@@ -30,7 +32,6 @@ class TableRequest:
     """
 
     principal: Principal
-    variant: str
     url: str
     selection: SnapshotSelection = SnapshotSelection.LATEST
     entity_tags: str = ""
@@ -48,21 +49,26 @@ class LoadedTables:
     """Loads tables."""
 
     tables: RenderedTables
+    manifests: SnapshotManifests
     keys: TableKeys
 
-    def load(self, dataset: Dataset, request: TableRequest) -> LoadedTable:
-        """The table and a key for its files. Raises TableNotCarried, Forbidden, RestrictedGrant, Unavailable."""
+    def load(self, table: ServedTable, request: TableRequest) -> LoadedTable:
+        """The table and a key for its files. Of one that is seen in part, the files of the head are rendered before.
+
+        Raises TableNotCarried, Forbidden, RestrictedGrant, GrantNotApplicable, RenderingUnderWay, Unavailable.
+        """
         now = datetime.now(UTC)
-        table = self.tables.render(dataset, request.variant, request.selection)
-        key = self.keys.issue(request.principal, dataset, request.variant, now)
-        state = _state(table, request)
+        key = self.keys.issue(request.principal, table.dataset, table.variant, now)
+        document = self.tables.render(table, request.selection)
+        self.manifests.prepare(table)
+        state = _state(document, table, request)
         if tag := _lasting_tag(request.entity_tags, state, (key.expires_at - now) / 2 + now):
             return LoadedTable(entity_tag=tag)
-        location = table_location(dataset.id, request.variant)
-        head = msgspec.json.encode({"metadata-location": f"{location}/{table.metadata_path}"})
+        location = table_location(table.dataset.id, table.variant)
+        head = msgspec.json.encode({"metadata-location": f"{location}/{document.metadata_path}"})
         tail = msgspec.json.encode(
             {
-                "config": _config(dataset, request, key),
+                "config": _config(table, request, key),
                 "storage-credentials": [{"prefix": location, "config": _key_config(request, key)}],
             }
         )
@@ -70,23 +76,28 @@ class LoadedTables:
             entity_tag=f'"{state}-{int(key.expires_at.timestamp())}"',
             pieces=(
                 Piece.of(head[:-1] + b',"metadata":'),
-                table.metadata,
+                document.metadata,
                 Piece.of(b"," + tail[1:] + b"\n"),
             ),
         )
 
-    def credentials(self, dataset: Dataset, request: TableRequest) -> dict[str, dict[str, str]]:
-        """A fresh key for the files of the table, by the prefix of their addresses. Raises as `load`."""
-        key = self.keys.issue(request.principal, dataset, request.variant, datetime.now(UTC))
-        return {table_location(dataset.id, request.variant): _key_config(request, key)}
+    def credentials(self, table: ServedTable, request: TableRequest) -> dict[str, dict[str, str]]:
+        """A fresh key for the files of the table, by the prefix of their addresses.
+
+        Raises Forbidden, RestrictedGrant, Unavailable.
+        """
+        dataset, variant = table.dataset, table.variant
+        key = self.keys.issue(request.principal, dataset, variant, datetime.now(UTC))
+        return {table_location(dataset.id, variant): _key_config(request, key)}
 
 
-def _state(table: RenderedTable, request: TableRequest) -> str:
+def _state(document: RenderedTable, table: ServedTable, request: TableRequest) -> str:
     """A digest of all that a response has beside the key, and of whose key it is."""
     principal = request.principal
     facts = (
-        table.name.digest,
-        request.variant,
+        document.name.digest,
+        table.variant,
+        access_digest(table.access).hex(),
         request.url,
         principal.tenant_id,
         principal.actor,
@@ -104,14 +115,14 @@ def _lasting_tag(entity_tags: str, state: str, until: datetime) -> str | None:
     return None
 
 
-def _config(dataset: Dataset, request: TableRequest, key: VendedKey) -> dict[str, str]:
-    name = quote(dataset.definition.name, safe="")
+def _config(table: ServedTable, request: TableRequest, key: VendedKey) -> dict[str, str]:
+    name = quote(table.dataset.definition.name, safe="")
     return {
         **_key_config(request, key),
         "client.refresh-credentials-enabled": "true",
         # Relative to the address of the catalogue, as clients reach it.
         "client.refresh-credentials-endpoint": (
-            f"v1/{request.variant}/namespaces/{NAMESPACE}/tables/{name}/credentials"
+            f"v1/{table.variant}/namespaces/{NAMESPACE}/tables/{name}/credentials"
         ),
     }
 

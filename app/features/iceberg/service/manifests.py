@@ -24,7 +24,9 @@ from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import FileBlock, FileCounts, ValidFile
 from app.features.iceberg.service.blocks import BLOCK_FILES, BlockCounts
 from app.features.iceberg.service.delete_files import DeleteFiles
-from app.features.iceberg.service.table_form import TableForm, TableForms, has_vector
+from app.features.iceberg.service.part_manifests import PartManifests, part_manifest
+from app.features.iceberg.service.table_form import CACHE_SECONDS, TableForm, TableForms, has_vector
+from app.features.objects.ports import ServedTable
 from app.infra.sharing.byte_cache import ByteCache
 from app.infra.sharing.single_flight import SingleFlight, run_flight
 from app.kernel.iceberg.manifests import (
@@ -46,8 +48,6 @@ _LISTED_BYTES: Final = 1_024
 # Of files that are read from the catalogue at once.
 _BLOCKS_AT_ONCE: Final = 8
 _END: Final = 2**62
-CACHE_SECONDS: Final = 600.0
-"""For how long rendered bytes are used: values of files that are gone since are in no response for longer."""
 _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
@@ -103,6 +103,7 @@ class SnapshotManifests:
     blocks: FileBlockStore
     forms: TableForms
     deletes: DeleteFiles
+    parts: PartManifests
     clock: Callable[[], float] = monotonic
     _contents: ByteCache[str, _Cached] = field(default_factory=lambda: ByteCache(_CACHE_BYTES))
     _lists: ByteCache[str, tuple[ListedManifest, ...]] = field(
@@ -114,15 +115,32 @@ class SnapshotManifests:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_counts", BlockCounts(store=self.blocks))
 
-    def find(self, dataset: Dataset, variant: str, name: str) -> bytes:
-        """The bytes of a manifest or manifest list. Raises NotFound for one that is not rendered at this time."""
-        form = self.forms.of(dataset, variant)
+    def find(self, table: ServedTable, name: str) -> bytes:
+        """The bytes of a manifest or manifest list.
+
+        Raises NotFound for one that is not rendered at this time, GrantNotApplicable, RenderingUnderWay.
+        """
+        form, latest = self.forms.of(table), table.dataset.version
         if match := _LIST.fullmatch(name):
-            if match[2] == form.digest and 0 < int(match[1]) <= dataset.version:
+            if match[2] == form.digest and 0 < int(match[1]) <= latest:
                 return self._once(form, name, lambda: self._list(form, int(match[1])))
+        elif form.in_part:
+            stated = part_manifest(name)
+            if stated is not None and stated.form == form.digest and 0 < stated.version <= latest:
+                return self._once(form, name, lambda: self._part(form, stated.version, name))
         elif (match := _MANIFEST.fullmatch(name)) and match[10] == form.digest:
             return self._once(form, name, lambda: self._manifest(form, _rows_of(match), int(match[9])))
         raise _no_such(name)
+
+    def prepare(self, table: ServedTable) -> None:
+        """Renders the manifests of the head if they are of a part, so that no request for a file waits for them.
+
+        Raises RenderingUnderWay, GrantNotApplicable, NotFound.
+        """
+        form, latest = self.forms.of(table), table.dataset.version
+        if form.in_part and latest:
+            name = list_name(form, latest)
+            self._once(form, name, lambda: self._list(form, latest))
 
     def _once(self, form: TableForm, name: str, render: Any) -> bytes:
         """The bytes of a name: cached, or rendered once for all who request them."""
@@ -147,8 +165,13 @@ class SnapshotManifests:
     def manifests_of(self, form: TableForm, version: int) -> Sequence[ListedManifest]:
         """The manifests of a snapshot: those of files, then those of deletion vectors.
 
-        Raises VersionExpired if the version has expired and some of its files are not known any more.
+        Raises VersionExpired if the version has expired and some of its files are not known any more, and in part
+        RenderingUnderWay, GrantNotApplicable.
         """
+        if form.in_part:
+            folder = f"{form.location}/{METADATA_SEGMENT}"
+            parts = self._parts(form, version).items()
+            return [ListedManifest(path=f"{folder}/{name}", facts=each.facts) for name, each in parts]
         states = self._states(form.dataset, version)
         missing = [state for state in states if self._lists.get(_key(form, state)) is None]
         fresh: dict[str, tuple[ListedManifest, ...]] = {}
@@ -159,6 +182,23 @@ class SnapshotManifests:
             for state in states
             for manifest in fresh.get(_key(form, state)) or self._lists.get(_key(form, state)) or ()
         ]
+
+    def _parts(self, form: TableForm, version: int) -> dict[str, RenderedManifest]:
+        """The manifests of a snapshot that is seen in part, which are rendered together, by name."""
+        manifests = self.parts.of(form, version)
+        for name, each in manifests.items():
+            self._put_content(f"{form.location}/{name}", each.content)
+        return manifests
+
+    def _part(self, form: TableForm, version: int, name: str) -> bytes:
+        """A manifest that is seen in part, whose bytes are not cached any more."""
+        try:
+            manifest = self._parts(form, version).get(name)
+        except VersionExpired as error:
+            raise NotFound(str(error)) from None
+        if manifest is None:
+            raise _no_such(name)
+        return manifest.content
 
     def _states(self, dataset: Dataset, version: int) -> list[_Rows]:
         states = [

@@ -8,7 +8,7 @@ from app.access.errors import NotFound
 from app.features.iceberg.service.manifests import METADATA_SEGMENT, SnapshotManifests
 from app.features.iceberg.service.objects import RenderedObject, UnlistedTree, etag_of
 from app.features.iceberg.service.rendered_tables import DocumentName, RenderedTables, document_name
-from app.features.iceberg.service.table_form import is_open
+from app.features.iceberg.service.table_form import FORMAT_VERSIONS
 from app.features.objects.ports import ObjectContent, ServedTable
 
 
@@ -26,12 +26,12 @@ class MetadataTree(UnlistedTree):
 
     def find(self, table: ServedTable, path: str) -> ObjectContent:
         """The document or manifest at a path, also one of before later commits and cleans. Raises NotFound."""
-        if not is_open(table):
+        if table.variant not in FORMAT_VERSIONS:
             raise _no_such(path)
         name = document_name(path)
         if name is not None:
             return self._document(table, path, name)
-        content = self.manifests.find(table.dataset, table.variant, path)
+        content = self.manifests.find(table, path)
         tag = etag_of(table.variant, table.dataset.id, path)
         return RenderedObject(content=content, etag=tag, media_type="avro/binary")
 
@@ -39,7 +39,7 @@ class MetadataTree(UnlistedTree):
         dataset, earliest = table.dataset, name.earliest_version
         if not (earliest <= name.version <= dataset.version and earliest <= dataset.earliest_version):
             raise _no_such(path)
-        document = self.tables.named(dataset, table.variant, name)
+        document = self.tables.named(table, name)
         if document is None:
             raise _no_such(path)
         return RenderedObject(content=document.metadata.text, etag=name.digest, media_type="application/json")

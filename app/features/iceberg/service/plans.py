@@ -7,16 +7,15 @@ plan, and the file group that its files begin with.
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
 from app.access.errors import NotFound
-from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionReader
-from app.core.timeline.service.plan_files import FilePlanner
+from app.core.timeline.service.plan_files import FilePlanner, ReachedGroup, reached_groups
 from app.features.iceberg.plans import (
     CompletedPlan,
     ContentFile,
@@ -26,6 +25,8 @@ from app.features.iceberg.plans import (
 )
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.table_form import TableForm, TableForms
+from app.features.iceberg.service.visible_files import VisibleFiles
+from app.features.objects.ports import ServedTable
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
@@ -79,10 +80,14 @@ class PlanScans:
     timeline: VersionReader
     forms: TableForms
     deletes: DeleteFiles
+    visible: VisibleFiles
     versions: Kept
 
-    def plan(self, dataset: Dataset, variant: str, request: PlanRequest) -> CompletedPlan:
-        """The first tasks of a scan. Raises InvalidRequest, NotFound (no such snapshot), VersionExpired."""
+    def plan(self, table: ServedTable, request: PlanRequest) -> CompletedPlan:
+        """The first tasks of a scan. Raises InvalidRequest, NotFound (no such snapshot), VersionExpired, and in part
+        MaskedColumn, GrantNotApplicable, RenderingUnderWay.
+        """
+        dataset = table.dataset
         if request.start_snapshot_id is not None or request.end_snapshot_id is not None:
             raise _invalid(
                 "start-snapshot-id", "incremental scans are not planned here: plan them from the manifests"
@@ -92,31 +97,31 @@ class PlanScans:
             raise NotFound(f"the table has no snapshot {version}")
         task = _Task(version, "", request.filter, request.case_sensitive, request.use_snapshot_schema)
         name = _name_of(task)
-        tasks = self._tasks(dataset, variant, task) if version else _NO_TASKS
+        tasks = self._tasks(table, task) if version else _NO_TASKS
         plan_id = name if len(name) <= _PLAN_ID_CHARACTERS_MAX else _LONG
         return CompletedPlan(**msgspec.structs.asdict(tasks), plan_id=plan_id)
 
-    def plan_again(self, dataset: Dataset, variant: str, plan_id: str) -> CompletedPlan:
-        """The plan with an id, made again. Raises NotFound, InvalidRequest, VersionExpired."""
-        tasks = self.tasks(dataset, variant, plan_id)
+    def plan_again(self, table: ServedTable, plan_id: str) -> CompletedPlan:
+        """The plan with an id, made again. Raises what `plan` does."""
+        tasks = self.tasks(table, plan_id)
         return CompletedPlan(**msgspec.structs.asdict(tasks), plan_id=plan_id)
 
-    def tasks(self, dataset: Dataset, variant: str, name: str) -> ScanTasks:
-        """The tasks of a plan task. Raises NotFound, InvalidRequest, VersionExpired."""
+    def tasks(self, table: ServedTable, name: str) -> ScanTasks:
+        """The tasks of a plan task. Raises what `plan` does."""
         task = _decoded(name)
-        if task.version > dataset.version:
+        if task.version > table.dataset.version:
             raise _no_task(name)
-        return self._tasks(dataset, variant, task)
+        return self._tasks(table, task)
 
-    def _tasks(self, dataset: Dataset, variant: str, task: _Task) -> ScanTasks:
-        self.versions.check(dataset.tenant_id, dataset.id, task.version)
-        definition = self._definition(dataset, task)
-        form = self.forms.of(dataset, variant)
+    def _tasks(self, table: ServedTable, task: _Task) -> ScanTasks:
+        self.versions.check(table.dataset.tenant_id, table.dataset.id, task.version)
+        form = self.forms.of(table)
+        definition = self._definition(form, task)
         where = _filter(task, form, definition)
         files: list[DataFile] = []
         rest: tuple[str, ...] = ()
         comparisons, tasks_max = 0, _tasks_max(task)
-        for group in self.planner.base_files(dataset, definition, task.version, where, task.first):
+        for group in self._groups(form, definition, task, where):
             files += [file for file in group.files if file.row_count]
             comparisons += group.comparisons
             if len(files) >= tasks_max or comparisons >= COMPARISONS_MAX:
@@ -126,12 +131,27 @@ class PlanScans:
                 break
         return _scan_tasks(form, self.deletes, files, task, rest)
 
-    def _definition(self, dataset: Dataset, task: _Task) -> DatasetDefinition:
+    def _groups(
+        self, form: TableForm, definition: DatasetDefinition, task: _Task, where: Filter | None
+    ) -> Iterator[ReachedGroup]:
+        """The files that may have rows which the filter selects, by file group.
+
+        In part they are chosen by what is visible of them: bounds of whole files depend on hidden rows.
+        """
+        if not form.in_part:
+            return self.planner.base_files(form.dataset, definition, task.version, where, task.first)
+        visible = self.visible.of(form, task.version)
+        rest = (file for file in visible if file.file_group >= task.first)
+        return reached_groups(definition, rest, where)
+
+    def _definition(self, form: TableForm, task: _Task) -> DatasetDefinition:
         """The dataset under the schema whose names the filter has."""
-        if not task.use_snapshot_schema or task.version == dataset.version:
-            return dataset.definition
-        schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, task.version)
-        return under_schema(dataset.definition, schema)
+        dataset = form.dataset
+        definition = dataset.definition
+        if task.use_snapshot_schema and task.version != dataset.version:
+            schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, task.version)
+            definition = under_schema(definition, schema)
+        return form.visible_definition(definition) if form.in_part else definition
 
 
 _NO_TASKS: Final = ScanTasks(file_scan_tasks=(), delete_files=(), plan_tasks=())
@@ -150,9 +170,11 @@ def _filter(task: _Task, form: TableForm, definition: DatasetDefinition) -> Filt
         return None
     schema = without_columns(definition, form.omit).schema if form.omit else definition.schema
     try:
-        return expression_filter(task.filter, schema, case_sensitive=task.case_sensitive)
+        where = expression_filter(task.filter, schema, case_sensitive=task.case_sensitive)
     except InvalidExpression as error:
         raise _invalid("filter", str(error)) from None
+    form.bound(schema).refuse_masked(where.columns(), "filter")
+    return where
 
 
 def _scan_tasks(
@@ -184,7 +206,7 @@ def _data_file(form: TableForm, file: DataFile, partitions: _Partitions) -> Cont
         content="data",
         file_path=form.data_path(file),
         file_format="parquet",
-        file_size_in_bytes=form.files.size_bytes(file),
+        file_size_in_bytes=form.size_bytes(file),
         record_count=file.row_count,
     )
 

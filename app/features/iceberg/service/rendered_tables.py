@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
 from app.core.catalog.values import Dataset
 from app.features.iceberg.errors import TableNotCarried
@@ -18,6 +18,7 @@ from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name, 
 from app.features.iceberg.service.response_pieces import Piece
 from app.features.iceberg.service.table_form import TableForm, TableForms
 from app.features.iceberg.values import KeptVersion, PendingWrites, SnapshotSelection
+from app.features.objects.ports import ServedTable
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.instant import Action, RowCounts
@@ -95,33 +96,33 @@ class RenderedTables:
     documents: ByteCache[tuple[object, ...], RenderedTable]
     snapshots: ByteCache[tuple[str, str], Mapping[int, IcebergSnapshot]]
 
-    def render(self, dataset: Dataset, variant: str, selection: SnapshotSelection) -> RenderedTable:
-        """The metadata of the table at the head that `dataset` has. `variant`: one of `VARIANTS`.
+    def render(self, table: ServedTable, selection: SnapshotSelection) -> RenderedTable:
+        """The metadata of the table at the head that its dataset has.
 
-        Raises TableNotCarried for a table that no client could read.
+        Raises TableNotCarried for a table that no client could read, GrantNotApplicable, NotFound.
         """
-        return self._rendered(_State.of(self.forms.of(dataset, variant), selection))
+        return self._rendered(_State.of(self.forms.of(table), selection))
 
-    def named(self, dataset: Dataset, variant: str, name: DocumentName) -> RenderedTable | None:
+    def named(self, table: ServedTable, name: DocumentName) -> RenderedTable | None:
         """The document with a name. Nothing is rendered for a name that no document has.
 
         None if it is not there any more: the table is rendered in another way since, its names have changed and the
         document is not cached, or one of its versions has expired and files of it are gone.
         """
-        form = self.forms.of(dataset, variant)
-        table = self.documents.get(_by_name(form, name))
-        if table is None:
-            then = replace(dataset, version=name.version, earliest_version=name.earliest_version)
-            form = TableForm(dataset=then, variant=variant, files=form.files, names=form.names)
+        dataset, form = table.dataset, self.forms.of(table)
+        document = self.documents.get(_by_name(form, name))
+        if document is None:
+            then = structs.replace(dataset, version=name.version, earliest_version=name.earliest_version)
+            form = replace(form, dataset=then)
             states = (_State.of(form, selection) for selection in SnapshotSelection)
             state = next((each for each in states if each.digest == name.state), None)
-            table = None if state is None else self._rendered(state)
-        if table is None or table.name != name:
+            document = None if state is None else self._rendered(state)
+        if document is None or document.name != name:
             return None
-        if table.first_version >= dataset.earliest_version:
-            return table
-        is_complete = self.versions.has_files_since(dataset.tenant_id, dataset.id, table.first_version)
-        return table if is_complete else None
+        if document.first_version >= dataset.earliest_version:
+            return document
+        is_complete = self.versions.has_files_since(dataset.tenant_id, dataset.id, document.first_version)
+        return document if is_complete else None
 
     def _rendered(self, state: _State) -> RenderedTable:
         table = self.documents.get(state.key)
@@ -134,7 +135,7 @@ class RenderedTables:
 
     def _table(self, form: TableForm, selection: SnapshotSelection) -> TableVersions:
         dataset, names = form.dataset, _names(form)
-        schemas = [form.files.schemas[number] for number in sorted(form.files.schemas)]
+        schemas = [form.schemas[number] for number in sorted(form.schemas)]
         self._check_carried(form, schemas)
         pending = self._pending(dataset)
         snapshots = self._snapshots(form, _span(dataset, selection), names.values(), pending)
@@ -168,7 +169,8 @@ class RenderedTables:
         if missing or rest:
             fresh_span = range(missing[0], missing[-1] + 1) if missing else range(0)
             versions = self.versions.versions(dataset.tenant_id, dataset.id, fresh_span, rest)
-            fresh = _by_version(form, versions, pending)
+            # The access cannot be applied to versions of other schemas.
+            fresh = _by_version(form, [each for each in versions if each.schema_id in form.schemas], pending)
         every = {
             number: snapshot
             for number in sorted({*span, *others})
@@ -179,7 +181,11 @@ class RenderedTables:
         return list(every.values())
 
     def _check_carried(self, form: TableForm, schemas: Sequence[Schema]) -> None:
-        """Raises TableNotCarried for a column that clients cannot read of files which are there still."""
+        """Raises TableNotCarried for a column that clients cannot read of files which are there still. Files that are
+        rendered for a part have the types of their versions.
+        """
+        if form.in_part:
+            return
         dataset, current = form.dataset, form.definition.schema
         columns = {schema.id: list(unreadable_columns(schema, current)) for schema in schemas}
         earlier = {number: names for number, names in columns.items() if names}
@@ -290,17 +296,24 @@ def _snapshot(
         committed_at=version.committed_at,
         schema_id=version.schema_id,
         manifest_list=manifest_list,
-        operation=_operation(version, form.dataset.definition),
+        operation="overwrite" if form.in_part else _operation(version, form.dataset.definition),
         summary={
-            "added-data-files": version.files_added,
-            "deleted-data-files": version.files_removed,
-            "added-files-size": version.bytes_added,
-            "removed-files-size": version.bytes_removed,
-            "headwater.action": version.action.value,
-            **_counts(version.counts),
+            **({} if form.in_part else _summary(version)),
             **_waiting(pending, version.version),
         },
     )
+
+
+def _summary(version: KeptVersion) -> dict[str, str | int]:
+    """What the commit of a version did, to all rows and files: nothing for who sees a part."""
+    return {
+        "added-data-files": version.files_added,
+        "deleted-data-files": version.files_removed,
+        "added-files-size": version.bytes_added,
+        "removed-files-size": version.bytes_removed,
+        "headwater.action": version.action.value,
+        **_counts(version.counts),
+    }
 
 
 def _counts(counts: RowCounts) -> dict[str, int]:

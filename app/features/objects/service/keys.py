@@ -122,6 +122,17 @@ def session_token_of(access_key_id: str) -> str:
     return f"{access_key_id}.t"
 
 
+def may_load(principal: Principal, name: str) -> bool:
+    """Whether the principal may get keys for the table of a dataset.
+
+    A token that sees a part gets none: a request for a file has only the id of its subject, and what it may see is in
+    the token.
+    """
+    if KeyScope.READ not in principal.scopes_on(name):
+        return False
+    return principal.kind is not ActorKind.TOKEN or not principal.access(name).restricted
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableKeys:
     """Makes keys. `seconds`: for how long a key can be used."""
@@ -132,15 +143,14 @@ class TableKeys:
     def issue(self, principal: Principal, dataset: Dataset, variant: str, now: datetime) -> VendedKey:
         """A key for the files of a table, which ends with the credential of the principal at the latest.
 
-        `variant`: one of `VARIANTS`, `SHARE` or `SHARE_VECTORS`. Raises Forbidden, Unavailable, and RestrictedGrant for
-        a token that sees a part of the dataset: a request for a file has only the id of its subject, and grants are in
-        the token.
+        `variant`: one of `VARIANTS`, `SHARE` or `SHARE_VECTORS`. Raises Forbidden, Unavailable, RestrictedGrant; see
+        `may_load`.
         """
         name = dataset.definition.name
         if KeyScope.READ not in principal.scopes_on(name):
             raise scope_missing(KeyScope.READ.value)
         access = principal.access(name)
-        if access.restricted and principal.kind is ActorKind.TOKEN:
+        if not may_load(principal, name):
             raise RestrictedGrant(
                 f"this token sees a part of {name!r} only, and tokens get no keys for files of parts: use an API key "
                 "with the same `where` and `mask`",

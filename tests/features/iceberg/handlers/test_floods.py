@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.core.catalog.values import Dataset
 from app.features.iceberg.api import PLAN_THREADS_TENANT_MAX, TABLE_THREADS_TENANT_MAX
 from app.features.iceberg.service.loaded_tables import LoadedTables
 from app.features.iceberg.service.plans import PlanScans
+from app.features.objects.ports import ServedTable
 from tests.features.iceberg.handlers.test_catalogue import TABLES, Tenant
 from tests.support.service import Service
 from tests.support.waiting import until
@@ -50,13 +50,13 @@ def test_flood_of_a_tenant_leaves_threads_to_others(
     original = getattr(owner, method)
     gate, running, peak = threading.Event(), list[str](), list[int]()
 
-    def slow(self: Any, dataset: Dataset, *rest: Any) -> Any:
-        if dataset.tenant_id == many.id:
-            running.append(dataset.id)
+    def slow(self: Any, table: ServedTable, *rest: Any) -> Any:
+        if table.dataset.tenant_id == many.id:
+            running.append(table.dataset.id)
             peak.append(len(running))
             assert gate.wait(60)
             running.pop()
-        return original(self, dataset, *rest)
+        return original(self, table, *rest)
 
     monkeypatch.setattr(owner, method, slow)
     with many.client() as flooding, other.client() as client, ThreadPoolExecutor(REQUESTS) as pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,27 +21,24 @@ from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.values import FileBlock, Published
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service import blocks
-from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.deletes_tree import DeletesTree
-from app.features.iceberg.service.manifests import CACHE_SECONDS, SnapshotManifests, list_name
+from app.features.iceberg.service.manifests import SnapshotManifests, list_name
 from app.features.iceberg.service.metadata_tree import MetadataTree
 from app.features.iceberg.service.rendered_tables import RenderedTables
-from app.features.iceberg.service.table_form import TableForms
+from app.features.iceberg.service.table_form import CACHE_SECONDS
 from app.features.iceberg.values import SnapshotSelection
-from app.features.objects.ports import ServedTable
-from app.features.objects.repository.table_files import TableFileStore
-from app.features.objects.service.published_files import FilePublication
-from app.features.objects.service.renderings import Renderings
+from app.features.rendered_files.values import RenderedFile
 from app.features.retention.repository.history import HistoryStore
-from app.infra.files.deletion_vector_file import VectorReader, write_vectors
+from app.infra.files.deletion_vector_file import write_vectors
 from app.infra.files.storage import LocalStorage
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import DataFile, DeletionVector, FileKind
 from app.kernel.format.paths import data_folder, dataset_prefix
 from app.kernel.format.policies import HistoryPolicy
-from app.kernel.sql.conditions.row_access import EVERYTHING
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.kernel.iceberg.tables import avro_records
+from tests.support.iceberg_tables import served, snapshot_manifests
 from tests.support.lakehouse import commit_of, data_file, written_once
 from tests.support.store_fixtures import Stores
 
@@ -59,15 +57,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def rendering(stores: Stores, tmp_path: Path) -> Callable[[], SnapshotManifests]:
     """What renders manifests, with nothing cached."""
 
-    def new() -> SnapshotManifests:
-        publication = FilePublication(renderings=Renderings(stores.catalog, TableFileStore(stores.database)))
-        return SnapshotManifests(
-            blocks=FileBlockStore(stores.database),
-            forms=TableForms(publication=publication),
-            deletes=DeleteFiles(vectors=VectorReader(LocalStorage(tmp_path))),
-        )
-
-    return new
+    return lambda: snapshot_manifests(stores, tmp_path)
 
 
 @pytest.fixture
@@ -109,16 +99,39 @@ def history(
     return stores.catalog.get(tenant_id, dataset.id)
 
 
+def visible_part(dataset: Dataset, file: DataFile) -> RenderedFile | None:
+    """Two rows of about every second file, and no row of the others."""
+    digest = blake2b(f"{file.path} {file.added_version}".encode(), digest_size=16).hexdigest()
+    if int(digest[0], 16) % 2:
+        return None
+    return RenderedFile(
+        view="0" * 16,
+        content=digest,
+        size_bytes=100,
+        row_count=2,
+        statistics={},
+        source=file,
+        schema_id=dataset.definition.schema.id,
+    )
+
+
+PART = RowAccess(masked=("note",))
+
+
 def listed(
-    rendered: SnapshotManifests, dataset: Dataset, variant: str, version: int
+    rendered: SnapshotManifests,
+    dataset: Dataset,
+    variant: str,
+    version: int,
+    access: RowAccess = EVERYTHING,
 ) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The manifests of a snapshot: by name, what the list says of each, and its entries."""
-    form = rendered.forms.of(dataset, variant)
-    _, records = avro_records(rendered.find(dataset, variant, list_name(form, version)))
+    form = rendered.forms.of(served(dataset, variant, access))
+    _, records = avro_records(rendered.find(served(dataset, variant, access), list_name(form, version)))
     found = {}
     for record in records:
         name = record["manifest_path"].removeprefix(f"{form.location}/metadata/")
-        content = rendered.find(dataset, variant, name)
+        content = rendered.find(served(dataset, variant, access), name)
         assert record["manifest_length"] == len(content)
         found[name] = record, avro_records(content)[1]
     return found
@@ -129,8 +142,8 @@ def test_manifests_list_the_files_of_each_version(
     stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests], variant: str
 ) -> None:
     rendered = rendering()
-    form = rendered.forms.of(history, variant)
-    table = ServedTable(dataset=history, variant=variant, access=EVERYTHING)
+    form = rendered.forms.of(served(history, variant))
+    table = served(history, variant)
     tree = DeletesTree(blocks=rendered.blocks, forms=rendered.forms, deletes=rendered.deletes)
     for version in range(1, VERSIONS + 1):
         live = stores.timeline.live_files(history.tenant_id, history.id, version, None)
@@ -158,13 +171,13 @@ def test_deleted_rows_are_those_of_base_files_in_their_rows(
     stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests]
 ) -> None:
     rendered = rendering()
-    form = rendered.forms.of(history, "v3")
+    form = rendered.forms.of(served(history))
     live = stores.timeline.live_files(history.tenant_id, history.id, VERSIONS, None)
     file = next(file for file in live if file.deletion_vector)
     path = form.delete_path(file).removeprefix(f"{form.location}/deletes/")
     added, _, rest = path.partition("/")
 
-    table = ServedTable(dataset=history, variant="v3", access=EVERYTHING)
+    table = served(history)
 
     def found(kind: FileKind, at: str) -> bool:
         blocks = KnownKind(rendered.blocks, kind)
@@ -198,7 +211,41 @@ def test_manifest_is_found_by_its_path_alone(
     rendered, elsewhere = rendering(), rendering()
     for version in range(1, VERSIONS + 1):
         for name in listed(rendered, history, "v3", version):
-            assert elsewhere.find(history, "v3", name) == rendered.find(history, "v3", name)
+            assert elsewhere.find(served(history, "v3"), name) == rendered.find(served(history, "v3"), name)
+
+
+@pytest.mark.parametrize("variant", ["v3", "v2"])
+def test_manifests_of_a_part_list_its_files(
+    stores: Stores, history: Dataset, tmp_path: Path, variant: str
+) -> None:
+    def new() -> SnapshotManifests:
+        return snapshot_manifests(stores, tmp_path, visible_part)
+
+    rendered = new()
+    form = rendered.forms.of(served(history, variant, PART))
+    whole = rendered.forms.of(served(history, variant))
+    assert form.digest != whole.digest
+    dataset, found = history, {}
+    for version in range(1, VERSIONS + 1):
+        live = stores.timeline.live_files(history.tenant_id, history.id, version, None)
+        shown = [each for file in live if (each := visible_part(history, file))]
+        found[version] = listed(rendered, history, variant, version, PART)
+        entries = [entry for _, entries in found[version].values() for entry in entries]
+        assert sorted(entry["data_file"]["file_path"] for entry in entries) == sorted(
+            f"{form.location}/{each.path}" for each in shown
+        )
+        assert all(entry["data_file"]["content"] == 0 for entry in entries)
+        for entry in entries:
+            assert (entry["status"] == _ADDED) == (entry["snapshot_id"] == version)
+    # By another process, and after the versions have expired.
+    dataset = expire(stores, history, VERSIONS)
+    for version, names in found.items():
+        assert listed(new(), dataset, variant, version, PART) == names
+        for name in names:
+            assert new().find(served(dataset, variant, PART), name)
+            for other in (EVERYTHING, RowAccess(masked=("note",), where=("id = 1",))):
+                with pytest.raises(NotFound):
+                    rendered.find(served(dataset, variant, other), name)
 
 
 def expire(stores: Stores, dataset: Dataset, first: int) -> Dataset:
@@ -236,7 +283,7 @@ def test_version_whose_files_are_removed_while_it_is_listed_is_not_found(
 ) -> None:  # fmt: skip
     rendered = rendering()
     dataset = expire(stores, history, VERSIONS)
-    form = rendered.forms.of(dataset, "v3")
+    form = rendered.forms.of(served(dataset, "v3"))
     read = FileBlockStore.files
 
     def remove_first(*request: Any) -> Any:
@@ -247,7 +294,7 @@ def test_version_whose_files_are_removed_while_it_is_listed_is_not_found(
 
     monkeypatch.setattr(FileBlockStore, "files", remove_first)
     with pytest.raises(NotFound):
-        rendered.find(dataset, "v3", list_name(form, VERSIONS // 2))
+        rendered.find(served(dataset, "v3"), list_name(form, VERSIONS // 2))
 
 
 def test_rendered_bytes_are_used_for_a_time(
@@ -256,14 +303,14 @@ def test_rendered_bytes_are_used_for_a_time(
     now = [0.0]
     rendered = dataclasses.replace(rendering(), clock=lambda: now[0])
     dataset = expire(stores, history, VERSIONS)
-    name = list_name(rendered.forms.of(dataset, "v3"), VERSIONS // 2)
-    content = rendered.find(dataset, "v3", name)
+    name = list_name(rendered.forms.of(served(dataset, "v3")), VERSIONS // 2)
+    content = rendered.find(served(dataset, "v3"), name)
     HistoryStore(stores.database).remove_files(dataset.tenant_id, dataset.id, unused_seconds=0, limit=1_000)
     now[0] = CACHE_SECONDS - 1
-    assert rendered.find(dataset, "v3", name) == content
+    assert rendered.find(served(dataset, "v3"), name) == content
     now[0] = CACHE_SECONDS
     with pytest.raises(NotFound):
-        rendered.find(dataset, "v3", name)
+        rendered.find(served(dataset, "v3"), name)
 
 
 def test_document_of_before_a_clean_is_found_as_long_as_the_files_of_its_versions(
@@ -279,11 +326,10 @@ def test_document_of_before_a_clean_is_found_as_long_as_the_files_of_its_version
 
     def found(tables: RenderedTables, path: str) -> bytes:
         tree = MetadataTree(tables=tables, manifests=rendering())
-        table = ServedTable(dataset=dataset, variant="v3", access=EVERYTHING)
-        return tree.find(table, path.removeprefix("metadata/")).read(0, 2**20)
+        return tree.find(served(dataset), path.removeprefix("metadata/")).read(0, 2**20)
 
     own = tables()
-    documents = [own.render(history, "v3", selection) for selection in SnapshotSelection]
+    documents = [own.render(served(history), selection) for selection in SnapshotSelection]
     dataset = expire(stores, history, VERSIONS // 2)
     for document in documents:
         assert found(own, document.metadata_path) == document.metadata.text
@@ -337,6 +383,6 @@ def test_no_other_name_is_found(
     history: Dataset, rendering: Callable[[], SnapshotManifests], name: str
 ) -> None:
     rendered = rendering()
-    digest = rendered.forms.of(history, "v3").digest
+    digest = rendered.forms.of(served(history, "v3")).digest
     with pytest.raises(NotFound):
-        rendered.find(history, "v3", name.replace("{digest}", digest))
+        rendered.find(served(history, "v3"), name.replace("{digest}", digest))

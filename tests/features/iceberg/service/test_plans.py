@@ -12,7 +12,6 @@ from pyroaring import FrozenBitMap
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
-from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.service import live_groups
 from app.core.timeline.service.plan_files import FilePlanner
@@ -20,12 +19,8 @@ from app.core.timeline.values import Published
 from app.features.iceberg.plans import PlanRequest, ScanTasks
 from app.features.iceberg.service import plans
 from app.features.iceberg.service.delete_files import DeleteFiles
-from app.features.iceberg.service.manifests import SnapshotManifests, list_name
+from app.features.iceberg.service.manifests import list_name
 from app.features.iceberg.service.plans import PlanScans
-from app.features.iceberg.service.table_form import TableForms
-from app.features.objects.repository.table_files import TableFileStore
-from app.features.objects.service.published_files import FilePublication
-from app.features.objects.service.renderings import Renderings
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id
@@ -37,6 +32,13 @@ from app.kernel.format.file_group import ColumnStatistics, DataFile, Slot
 from app.kernel.format.paths import data_folder, dataset_prefix
 from tests.kernel.iceberg.tables import avro_records
 from tests.kernel.iceberg.test_expressions import holds
+from tests.support.iceberg_tables import (
+    nothing_visible,
+    served,
+    snapshot_manifests,
+    table_forms,
+    visible_files,
+)
 from tests.support.lakehouse import RULES, commit_of, data_file, new_job
 from tests.support.store_fixtures import Stores
 
@@ -48,12 +50,12 @@ VARIANTS = pytest.mark.parametrize("variant", ["v3", "v2"])
 @pytest.fixture
 def planning(stores: Stores, tmp_path: Path) -> PlanScans:
     leases = ReadLeaseStore(stores.database)
-    publication = FilePublication(renderings=Renderings(stores.catalog, TableFileStore(stores.database)))
     return PlanScans(
         planner=FilePlanner(timeline=stores.timeline),
         timeline=stores.timeline,
-        forms=TableForms(publication=publication),
+        forms=table_forms(stores),
         deletes=DeleteFiles(vectors=VectorReader(LocalStorage(tmp_path))),
+        visible=visible_files(stores, nothing_visible),
         versions=leases,
     )
 
@@ -129,7 +131,7 @@ def whole(
     planning: PlanScans, table: Dataset, variant: str, request: PlanRequest
 ) -> tuple[set[str], set[str]]:
     """The files and the deleted rows of a whole plan, by the end of their paths. Each response is consistent."""
-    part: ScanTasks = planning.plan(table, variant, request)
+    part: ScanTasks = planning.plan(served(table, variant), request)
     files: list[str] = []
     deletes: list[str] = []
     while True:
@@ -141,7 +143,7 @@ def whole(
         if not part.plan_tasks:
             break
         [name] = part.plan_tasks
-        part = planning.tasks(table, variant, name)
+        part = planning.tasks(served(table, variant), name)
     assert len(files) == len(set(files))
     return (
         {path[path.index("d=") :] for path in files},
@@ -163,20 +165,18 @@ def test_planned_files_have_the_rows_that_match(planning: PlanScans, table: Data
 
 @VARIANTS
 def test_plan_without_a_filter_has_what_the_manifests_list(
-    stores: Stores, planning: PlanScans, table: Dataset, variant: str
+    stores: Stores, planning: PlanScans, table: Dataset, variant: str, tmp_path: Path
 ) -> None:
-    manifests = SnapshotManifests(
-        blocks=FileBlockStore(stores.database), forms=planning.forms, deletes=planning.deletes
-    )
-    form = planning.forms.of(table, variant)
-    plan = planning.plan(table, variant, PlanRequest())
+    manifests = snapshot_manifests(stores, tmp_path)
+    form = planning.forms.of(served(table, variant))
+    plan = planning.plan(served(table, variant), PlanRequest())
     planned = {each.data_file.file_path: each.data_file for each in plan.file_scan_tasks}
     planned |= {each.file_path: each for each in plan.delete_files}
-    _, listed = avro_records(manifests.find(table, variant, list_name(form, 1)))
+    _, listed = avro_records(manifests.find(served(table, variant), list_name(form, 1)))
     count = 0
     for record in listed:
         name = record["manifest_path"].rpartition("/")[2]
-        for entry in avro_records(manifests.find(table, variant, name))[1]:
+        for entry in avro_records(manifests.find(served(table, variant), name))[1]:
             file, mine = entry["data_file"], planned[entry["data_file"]["file_path"]]
             assert mine.file_size_in_bytes == file["file_size_in_bytes"]
             assert mine.record_count == file["record_count"]
@@ -195,10 +195,10 @@ def test_large_plan_is_continued_by_tasks(
     monkeypatch.setattr(live_groups, "_FILES_MIN", 2)
     monkeypatch.setattr(live_groups, "_FILES_MAX", 2)
     monkeypatch.setattr(plans, "TASKS_MAX", 4)
-    plan = planning.plan(table, "v3", PlanRequest())
+    plan = planning.plan(served(table), PlanRequest())
     assert len(plan.file_scan_tasks) == EACH
     assert len(whole(planning, table, "v3", PlanRequest())[0]) == DAYS * EACH
-    assert planning.plan_again(table, "v3", plan.plan_id) == plan
+    assert planning.plan_again(served(table), plan.plan_id) == plan
 
 
 def test_filter_that_is_large_makes_responses_of_fewer_files(
@@ -206,10 +206,10 @@ def test_filter_that_is_large_makes_responses_of_fewer_files(
 ) -> None:
     node = {"type": "in", "term": "n", "values": list(range(DAYS * EACH))}
     monkeypatch.setattr(plans, "FILTER_BYTES_MAX", 2 * len(msgspec.json.encode(node)))
-    plan = planning.plan(table, "v3", PlanRequest(filter=node))
+    plan = planning.plan(served(table), PlanRequest(filter=node))
     assert len(plan.file_scan_tasks) == EACH
     assert len(whole(planning, table, "v3", PlanRequest(filter=node))[0]) == DAYS * EACH
-    assert len(planning.plan(table, "v3", PlanRequest()).file_scan_tasks) == DAYS * EACH
+    assert len(planning.plan(served(table), PlanRequest()).file_scan_tasks) == DAYS * EACH
 
 
 def test_response_compares_a_bounded_number_of_files(
@@ -219,7 +219,7 @@ def test_response_compares_a_bounded_number_of_files(
     # Postgres does not compare texts of this form, so that it leaves out no file.
     node = {"type": "and", "left": {"type": "starts-with", "term": "s", "value": "name"},
             "right": {"type": "gt-eq", "term": "n", "value": 0}}  # fmt: skip
-    plan = planning.plan(table, "v3", PlanRequest(filter=node))
+    plan = planning.plan(served(table), PlanRequest(filter=node))
     assert (len(plan.file_scan_tasks), len(plan.plan_tasks)) == (EACH, 1)
     assert len(whole(planning, table, "v3", PlanRequest(filter=node))[0]) == DAYS * EACH
 
@@ -227,14 +227,14 @@ def test_response_compares_a_bounded_number_of_files(
 def test_what_cannot_be_planned_is_refused(stores: Stores, planning: PlanScans, table: Dataset) -> None:
     for request in (PlanRequest(start_snapshot_id=1, end_snapshot_id=1), PlanRequest(filter={"type": "xor"})):
         with pytest.raises(InvalidRequest):
-            planning.plan(table, "v3", request)
+            planning.plan(served(table), request)
     for number in (0, -1, 2, 2**63):
         with pytest.raises(NotFound):
-            planning.plan(table, "v3", PlanRequest(snapshot_id=number))
+            planning.plan(served(table), PlanRequest(snapshot_id=number))
     for name in ("", "x", "completed", "é", "A" * 10_000):
         with pytest.raises(NotFound):
-            planning.tasks(table, "v3", name)
+            planning.tasks(served(table), name)
     empty = stores.catalog.create(
         table.tenant_id, new_id(), msgspec.structs.replace(table.definition, name="empty")
     )
-    assert planning.plan(empty, "v3", PlanRequest()).file_scan_tasks == ()
+    assert planning.plan(served(empty), PlanRequest()).file_scan_tasks == ()

@@ -1,0 +1,109 @@
+"""The files of a version for who sees a part of the dataset, rendered with what is visible of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, Protocol
+
+from app.core.catalog.values import Dataset
+from app.core.timeline.errors import VersionExpired
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.service.plan_files import FilePlanner, reached_groups
+from app.core.timeline.values import FileBlock
+from app.features.iceberg.service.table_form import CACHE_SECONDS, TableForm
+from app.features.rendered_files.values import RenderedFile
+from app.infra.sharing.byte_cache import ByteCache
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.file_group import DataFile
+from app.kernel.sql.conditions.row_access import RowAccess
+
+_CACHE_BYTES: Final = 16 * 1024 * 1024
+_END: Final = 2**62
+# Commits that are counted together.
+_STEP: Final = 64
+# About what a file takes in memory, and a column of its statistics.
+_FILE_BYTES: Final = 1_024
+_COLUMN_BYTES: Final = 256
+
+
+def _place(file: DataFile) -> tuple[str, int]:
+    # Files with equal visible rows have equal paths.
+    return file.path, file.written_version or 0
+
+
+class FileRenderer(Protocol):
+    """Renders data files for an access."""
+
+    def require(
+        self, dataset: Dataset, version: int, access: RowAccess, files: Sequence[DataFile]
+    ) -> Sequence[RenderedFile]:
+        """The files with what the access shows of them at a version, without those of which it shows no row.
+
+        Raises RenderingUnderWay if that takes longer than a request should wait.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VisibleFiles:
+    """The visible files of versions, which never change."""
+
+    planner: FilePlanner
+    timeline: VersionReader
+    blocks: FileBlockStore
+    renderer: FileRenderer
+    clock: Callable[[], float] = monotonic
+    _files: ByteCache[tuple[str, int], tuple[float, tuple[DataFile, ...]]] = field(
+        default_factory=lambda: ByteCache(_CACHE_BYTES)
+    )
+
+    def of(self, form: TableForm, version: int) -> Sequence[DataFile]:
+        """The files of a version by path, which does not depend on their order in the table.
+
+        Raises VersionExpired, NotFound (dataset gone), RenderingUnderWay, GrantNotApplicable.
+        """
+        key = form.digest, version
+        until, files = self._files.get(key) or (0.0, ())
+        if self.clock() >= until:
+            files = self._render(form, version)
+            columns = sum(len(each.statistics) for each in files)
+            cached = self.clock() + CACHE_SECONDS, files
+            self._files.put(key, cached, _FILE_BYTES * (1 + len(files)) + _COLUMN_BYTES * columns)
+        return files
+
+    def _render(self, form: TableForm, version: int) -> tuple[DataFile, ...]:
+        dataset = form.dataset
+        definition = self._definition(dataset, version)
+        where = form.bound(definition.schema).where
+        try:
+            groups = list(self.planner.base_files(dataset, definition, version, where))
+        except VersionExpired:
+            groups = list(reached_groups(definition, self._expired(dataset, version), where))
+        stored = [file for group in groups for file in group.files if file.row_count]
+        rendered = self.renderer.require(dataset, version, form.access, stored)
+        return tuple(sorted(map(form.visible_file, rendered), key=_place))
+
+    def _expired(self, dataset: Dataset, version: int) -> Sequence[DataFile]:
+        """The files of a version that has expired lately. Raises VersionExpired if some are not known any more."""
+        at = dataset.tenant_id, dataset.id, version
+        counts = self.blocks.counts(*at, first=0, end=_END, step=_STEP, parts=1)
+        valid = self.blocks.files(*at, [FileBlock(0, _END)])
+        if len(valid) != sum(each.files for each in counts):
+            raise VersionExpired(
+                f"version {version} expired while its files were read",
+                version=version,
+                earliest=dataset.earliest_version,
+            )
+        return [each.file for each in valid]
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version, whose names the conditions of the access have."""
+        if version == dataset.version:
+            return dataset.definition
+        return under_schema(
+            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        )
