@@ -1,5 +1,8 @@
 """Rates and waiting requests of all API processes, counted in Redis; by each process alone while Redis does not answer.
 
+A process that has many requests of a tenant takes some in advance, so that not each of them calls Redis: no more than
+it had lately, no more than a fiftieth of a second has, and for a twentieth of a second.
+
 Every call has one round trip and a timeout. After a failure, no call is made for a second, so that Redis delays few
 requests. Tenants call in turns. A request that gets no turn in time is counted by its process, which does not concern
 other tenants.
@@ -10,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from redis import RedisError
@@ -34,6 +37,10 @@ _CONNECTIONS_MAX: Final = 2 * _CALLS_MAX
 # How often the event loop turns after the timeout: a busy process must not take its own delay for one of Redis.
 _LOOP_TURNS: Final = 20
 _LOCAL_BUCKETS_MAX: Final = 100_000
+# What a process takes in advance: the requests of this share of a second at most, and for this time.
+_AHEAD_PER_SECOND: Final = 50
+_AHEAD_SECONDS: Final = 0.05
+_AHEAD_MAX: Final = 10_000
 # Ended requests of a tenant that Redis may still count.
 _TENANT_ENDED_MAX: Final = 1_000
 # A waiting request of a process that was killed is counted until this time has passed.
@@ -41,24 +48,25 @@ STREAM_SECONDS: Final = 30.0
 RENEW_SECONDS: Final = 10.0
 """How often the waiting requests of a process are counted again."""
 
-# Returns the time, and the states of the buckets before. Either all of them change or none.
+# The last argument is how many requests to take at most. Returns the time, how many were taken from all buckets, and
+# the states of the buckets before.
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local found, after, admitted = {}, {}, true
+local found, count = {}, tonumber(ARGV[#ARGV])
 for i, key in ipairs(KEYS) do
     local step, span = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
     found[i] = tonumber(redis.call('GET', key) or '0')
-    after[i] = math.max(found[i], now) + step
-    if after[i] - now > span then admitted = false end
+    count = math.min(count, math.floor((span - math.max(found[i] - now, 0)) / step))
 end
-if admitted then
+if count > 0 then
     for i, key in ipairs(KEYS) do
-        redis.call('SET', key, string.format('%.0f', after[i]), 'PX', math.ceil((after[i] - now) / 1000) + 1000)
+        local after = math.max(found[i], now) + count * tonumber(ARGV[2 * i - 1])
+        redis.call('SET', key, string.format('%.0f', after), 'PX', math.ceil((after - now) / 1000) + 1000)
     end
 end
-local states = {string.format('%.0f', now)}
-for i in ipairs(KEYS) do states[i + 1] = string.format('%.0f', found[i]) end
+local states = {string.format('%.0f', now), count}
+for i in ipairs(KEYS) do states[i + 2] = string.format('%.0f', found[i]) end
 return states
 """
 # Members are waiting requests, scores the milliseconds at which they are counted no longer.
@@ -85,6 +93,60 @@ _RENEWAL: Final = ""
 _log = logging.getLogger(__name__)
 
 
+class _States(NamedTuple):
+    """Buckets as they were before `number` requests were taken from all of them. `now`: the time of that."""
+
+    buckets: Sequence[RateBucket]
+    full_at: Sequence[int]
+    now: int
+    number: int
+
+    def fills(self, before: int, now: int) -> list[Fill]:
+        """The buckets after one more of these requests than `before`, at a time."""
+        return [
+            admit(max(full_at, self.now) + before * interval(each.rate), now, each.rate)[1]
+            for full_at, each in zip(self.full_at, self.buckets, strict=True)
+        ]
+
+
+class _Ahead:
+    """The requests of some buckets that a process has taken in advance."""
+
+    def __init__(self) -> None:
+        self._states: _States | None = None
+        self._taken_at = 0.0
+        self._used = 0
+        self._is_called = False
+
+    def take(self) -> list[Fill] | None:
+        """The buckets after one of the requests that were taken in advance; None if there is none."""
+        states, passed = self._states, time.monotonic() - self._taken_at
+        if states is None or self._used >= states.number or passed >= _AHEAD_SECONDS:
+            return None
+        self._used += 1
+        return states.fills(self._used - 1, states.now + int(passed * SECOND))
+
+    @contextmanager
+    def calling(self, limit: int) -> Iterator[int]:
+        """How many to take now: twice as many as were used in time, or as many as were used. One call of a process
+        takes in advance at a time.
+        """
+        if self._is_called:
+            yield 1
+            return
+        is_recent = time.monotonic() - self._taken_at < _AHEAD_SECONDS
+        count = min(max(1, 2 * self._used if is_recent else self._used), limit)
+        self._is_called, self._states, self._used, self._taken_at = True, None, 1, time.monotonic()
+        try:
+            yield count
+        finally:
+            self._is_called = False
+
+    def keep(self, states: _States) -> None:
+        """These were taken, and the first is used."""
+        self._states = states
+
+
 class RedisLimits:
     """The limits of requests. Belongs to the event loop. Connects to Redis when a tenant or key has a limit."""
 
@@ -99,23 +161,49 @@ class RedisLimits:
         self._calls = FairSlots(_CALLS_MAX, party_max=_TENANT_CALLS_MAX, waiting_max=_TENANT_WAITING_MAX)
         self._called_again_at = 0.0
         self._full_at: dict[str, int] = {}
+        self._ahead: dict[tuple[RateBucket, ...], _Ahead] = {}
         self._streams: dict[str, set[str]] = {}
         # By tenant, with the time at which Redis counts them no longer.
         self._ended: dict[str, dict[str, float]] = {}
 
     async def take(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         """Takes a request from all buckets, or from none if one of them does not admit it."""
+        limit = min(max(1, each.rate // _AHEAD_PER_SECOND) for each in buckets)
+        if limit == 1:
+            return (await self._take_up_to(buckets, 1))[0]
+        ahead = self._ahead_of(tuple(buckets))
+        if (from_ahead := ahead.take()) is not None:
+            return from_ahead
+        with ahead.calling(limit) as count:
+            fills, states = await self._take_up_to(buckets, count)
+            if count > 1 and states is not None:
+                ahead.keep(states)
+            return fills
+
+    async def _take_up_to(
+        self, buckets: Sequence[RateBucket], count: int
+    ) -> tuple[Sequence[Fill], _States | None]:
+        """Takes up to this many requests: the buckets after the first of them, and all that Redis has counted."""
         arguments: list[Any] = [
             value for each in buckets for value in (interval(each.rate), interval(each.rate) * each.rate)
         ]
         keys = [f"headwater:rate:{{{each.name.partition(':')[0]}}}:{each.name}" for each in buckets]
-        states = await self._in_turn(
-            buckets[0].name.partition(":")[0], lambda: self._take(keys=keys, args=arguments)
+        answer = await self._in_turn(
+            buckets[0].name.partition(":")[0], lambda: self._take(keys=keys, args=[*arguments, count])
         )
-        if states is None:
-            return self._taken_here(buckets)
-        now, *full_at = map(int, states)
-        return [admit(before, now, each.rate)[1] for before, each in zip(full_at, buckets, strict=True)]
+        if answer is None:
+            return self._taken_here(buckets), None
+        now, admitted_count, *full_at = map(int, answer)
+        states = _States(buckets, full_at, now, admitted_count)
+        return states.fills(0, now), states
+
+    def _ahead_of(self, buckets: tuple[RateBucket, ...]) -> _Ahead:
+        ahead = self._ahead.get(buckets)
+        if ahead is None:
+            if len(self._ahead) >= _AHEAD_MAX:
+                self._ahead.clear()
+            ahead = self._ahead[buckets] = _Ahead()
+        return ahead
 
     @asynccontextmanager
     async def stream(self, tenant_id: str, limit: int) -> AsyncIterator[None]:

@@ -96,6 +96,40 @@ def test_processes_share_a_rate(redis: EmbeddedValkey) -> None:
     assert run(redis.url, act) in (5, 6)
 
 
+def test_many_requests_are_taken_in_advance_and_no_more_than_the_rate(redis: EmbeddedValkey) -> None:
+    rate = 2_000
+    tenant, key = RateBucket("many", "tenant", rate), RateBucket("many:key", "key", 5 * rate)
+
+    async def act(limits: RedisLimits) -> tuple[int, float, int]:
+        second = RedisLimits(redis.url, timeout_seconds=1.0)
+        before = await second._redis.info("commandstats")
+        began, admitted = time.monotonic(), 0
+        for number in range(3 * rate):
+            each = limits if number % 2 else second
+            fills = await each.take([tenant, key])
+            assert fills[1].admitted
+            admitted += fills[0].admitted
+        seconds = time.monotonic() - began
+        after = await second._redis.info("commandstats")
+        calls = after["cmdstat_evalsha"]["calls"] - before.get("cmdstat_evalsha", {"calls": 0})["calls"]
+        await second.close()
+        return admitted, seconds, calls
+
+    admitted, seconds, calls = run(redis.url, act)
+    # What was taken in advance is used for a twentieth of a second.
+    assert rate <= admitted <= rate * (1.06 + seconds)
+    # Those that are not admitted call Redis each.
+    assert calls < 3 * rate - admitted + admitted / 2
+
+
+def test_requests_taken_in_advance_state_what_is_left(redis: EmbeddedValkey) -> None:
+    bucket = RateBucket("left", "tenant", 100_000)
+    fills = [fill for [fill] in run(redis.url, lambda limits: taken(limits, [bucket], 50))]
+    assert all(fill.admitted for fill in fills)
+    assert all(100_000 - 50 <= fill.remaining < 100_000 for fill in fills)
+    assert all(0 < fill.reset <= 50 * interval(100_000) for fill in fills)
+
+
 @pytest.mark.parametrize("reachable", [True, False])
 def test_waiting_requests_are_counted_while_they_wait(redis: EmbeddedValkey, reachable: bool) -> None:
     async def act(limits: RedisLimits) -> None:

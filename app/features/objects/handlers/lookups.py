@@ -96,11 +96,11 @@ class ObjectLookups:
         if earlier is not None and earlier[0] is principal:
             # Not found, it is looked for once more: the table may have changed meanwhile.
             with suppress(NotFound):
-                return await self._found(key, principal, object_key, earlier[1], objects)
+                return await self._find(key, principal, object_key, earlier[1], objects)
         table = await self.table(key, principal, datasets, trees)
-        return await self._found(key, principal, object_key, table, objects)
+        return await self._find(key, principal, object_key, table, objects)
 
-    async def _found(
+    async def _find(
         self,
         key: TableKey,
         principal: Principal,
@@ -109,6 +109,6 @@ class ObjectLookups:
         objects: TableObjects,
     ) -> ObjectLookup:
         content = await self.threads.run(objects.find, table, object_key)
-        found = ObjectLookup.of(principal, table.dataset, content)
-        self._objects.put((key, object_key), found, _OBJECT_BYTES + content.held_bytes)
-        return found
+        lookup = ObjectLookup.of(principal, table.dataset, content)
+        self._objects.put((key, object_key), lookup, _OBJECT_BYTES + content.held_bytes)
+        return lookup
