@@ -20,7 +20,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.examples import a_third_of
 
-pytest_plugins = ["tests.support.complete_runs", "tests.support.left_out", "tests.support.pace"]
+pytest_plugins = [
+    "tests.support.complete_runs",
+    "tests.support.left_out",
+    "tests.support.pace",
+    "tests.support.permanent_objects",
+]
 
 # An example takes as long as it takes: a busy machine is no fault.
 settings.register_profile("headwater", deadline=None, max_examples=a_third_of(100))
