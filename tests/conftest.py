@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.support.left_out",
     "tests.support.pace",
     "tests.support.permanent_objects",
+    "tests.support.temporary_files",
 ]
 
 # An example takes as long as it takes: a busy machine is no fault.

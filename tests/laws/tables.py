@@ -211,9 +211,8 @@ class Tables:
 
 @contextmanager
 def new_tables() -> Iterator[Tables]:
-    """Tables in memory where there is such a folder: thousands of small files are written, each synced."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="laws-", dir=memory if memory.is_dir() else None) as name:
+    """Tables in folders of their own."""
+    with tempfile.TemporaryDirectory(prefix="laws-") as name:
         root = Path(name)
         folders = [root / each for each in ("storage", "hot", "scratch")]
         for folder in folders:
