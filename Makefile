@@ -10,7 +10,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-write bench-peers
+	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-sharing bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -205,6 +205,9 @@ bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages
 bench-open: setup ## open tables: loads at 10,000 versions, plans and manifests of 100,000 files, scans by DuckDB
 	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
 	@$(BIN)/python -m bench.open_tables $(BENCH)
+
+bench-sharing: setup ## Delta Sharing: queries of 1,000 files, and a million changes as a change data feed
+	@$(BIN)/python -m bench.sharing $(BENCH)
 
 bench-tombstones: setup ## deletes that leave tombstones, and upserts beside a million of them
 	@$(BIN)/python -m bench.tombstones $(BENCH)

@@ -39,6 +39,7 @@ _TIME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")
 # The members of a link, and the one that its signature does not cover.
 _IN_QUERY: Final = "X-Amz-Signature"
+_SAFE: Final = "/-_.~"
 _DEFAULT_PORTS: Final = (":80", ":443")
 
 
@@ -119,7 +120,7 @@ class LinkSigner:
     def __init__(self, key: VendedKey, url: str, now: datetime) -> None:
         """`url`: the root of the service, without a trailing slash. Links end with the key, after 7 days at most."""
         self._root = url
-        self._host = urlsplit(url).netloc
+        self._host_line = f"host:{urlsplit(url).netloc}\n"
         self._signed_at = now.replace(microsecond=0)
         seconds = int((key.expires_at - self._signed_at).total_seconds())
         seconds = min(max(seconds, 1), LINK_SECONDS_MAX)
@@ -144,13 +145,13 @@ class LinkSigner:
             "X-Amz-SignedHeaders": "host",
         }
         self._query = "&".join(f"{name}={_encoded(value)}" for name, value in members.items())
+        self._canonical_query = _canonical_query(self._query)
         self._key = _signing_key(key.secret_access_key, self._signature.date, REGION)
 
     def link(self, path: str) -> str:
         """The address of an object. `path`: below the root of the service, decoded, with a slash at its beginning."""
-        address = quote(path, safe="/-_.~")
-        request = SignedRequest(method="GET", path=address.encode(), query=self._query, headers=())
-        text = _text_to_sign(request, self._signature, self._host)
+        address = quote(path, safe=_SAFE)
+        text = _text("GET", address, self._canonical_query, self._host_line, self._signature)
         signature = hmac.new(self._key, text, sha256).hexdigest()
         return f"{self._root}{address}?{self._query}&{_IN_QUERY}={signature}"
 
@@ -233,19 +234,17 @@ def _text_to_sign(request: SignedRequest, signature: Signature, host: str) -> by
     headers = [
         f"{name}:{host if name == 'host' else _header(request, name)}\n" for name in signature.signed_headers
     ]
-    canonical = "\n".join(
-        (
-            request.method,
-            quote(unquote_to_bytes(request.path), safe="/-_.~"),
-            _canonical_query(request.query),
-            "".join(headers),
-            ";".join(signature.signed_headers),
-            signature.body_hash,
-        )
-    )
+    path = quote(unquote_to_bytes(request.path), safe=_SAFE)
+    return _text(request.method, path, _canonical_query(request.query), "".join(headers), signature)
+
+
+def _text(method: str, path: str, query: str, headers: str, signature: Signature) -> bytes:
+    """What is signed. The path, the query and the headers have their canonical forms."""
+    names = ";".join(signature.signed_headers)
+    canonical = f"{method}\n{path}\n{query}\n{headers}\n{names}\n{signature.body_hash}"
     scope = f"{signature.date}/{signature.region}/{_SERVICE}/aws4_request"
     time = f"{signature.signed_at:%Y%m%dT%H%M%SZ}"
-    return "\n".join((ALGORITHM, time, scope, sha256(canonical.encode()).hexdigest())).encode()
+    return f"{ALGORITHM}\n{time}\n{scope}\n{sha256(canonical.encode()).hexdigest()}".encode()
 
 
 @lru_cache(maxsize=_KEYS_MAX)

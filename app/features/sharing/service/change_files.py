@@ -29,6 +29,7 @@ from app.features.sharing.values import ChangeVersion
 from app.infra.files.checksums import HashingSink
 from app.infra.files.parquet_file import parquet_sink
 from app.kernel.changelog.delivery_forms import ChangeForm, one_array
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -105,7 +106,10 @@ class ChangeRendering:
             access=self.selection.access,
         )
         position = self.source.first_offset
-        with parquet_sink(sink, "changes", schema, row_group_rows=_ROW_GROUP_ROWS) as parquet:
+        # They are read once or twice, so the fastest form is the best.
+        with parquet_sink(
+            sink, "changes", schema, row_group_rows=_ROW_GROUP_ROWS, compression=FileCompression.LZ4
+        ) as parquet:
             while position < self.source.next_offset:
                 page = self.feed.page(self.selection.dataset, position, query)
                 if page.events.table.num_rows:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.features.sharing.protocol.conftest import DELTA, ITEMS, TABLE, Reader, World, table_of
+from app.core.catalog.tables import heads
+from tests.features.sharing.protocol.conftest import DELTA, ITEMS, TABLE, Reader, World, content_of, table_of
 
 
 @pytest.fixture
@@ -100,3 +101,38 @@ def test_ranges_are_checked(items: World) -> None:
         ):
             refused = reader.get(f"{TABLE.format('items')}/changes", params=parameters)
             assert (refused.status_code, refused.json()["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_changes_that_are_not_kept_any_more_are_an_error(items: World) -> None:
+    share = items.share("items")
+    with items.reader(share) as reader:
+        heads_of = heads.update().where(heads.c.dataset_id == items.dataset_id("items"))
+        with items.service.database.tenant(items.tenant_id) as connection:
+            connection.execute(heads_of.values(earliest_offset=2))
+        assert changes_of(reader, startingVersion=2) == ALL[2:]
+        gone = reader.get(f"{TABLE.format('items')}/changes", params={"startingVersion": 1})
+        assert (gone.status_code, gone.json()["errorCode"]) == (410, "RESOURCE_DOES_NOT_EXIST")
+
+
+def test_link_to_changes_is_for_who_sees_them(items: World) -> None:
+    share = items.share("items")
+    with (
+        items.reader(share) as whole,
+        items.reader(share, {"items": {"where": "region = 'EU'"}}, name="eu") as eu,
+    ):
+        [file] = [line["cdf"] for line in whole.changes(startingVersion=1, endingVersion=1)[2:]]
+        [other] = [line["cdf"] for line in eu.changes(startingVersion=1, endingVersion=1)[2:]]
+        assert file["id"] != other["id"]
+        assert table_of(other).num_rows == 1
+        # The signature covers the path.
+        with pytest.raises(AssertionError, match="SignatureDoesNotMatch"):
+            content_of(other["url"].replace(other["id"], file["id"]))
+
+
+def test_feed_of_rows_as_they_were_sent_has_no_part(world: World) -> None:
+    world.dataset({**ITEMS, "table_type": "merge_on_read", "changelog": {"producer": "input"}})
+    world.write("items", {"id": 1, "region": "EU"})
+    share = world.share("items")
+    with world.reader(share, {"items": {"where": "region = 'EU'"}}) as reader:
+        refused = reader.get(f"{TABLE.format('items')}/changes", params={"startingVersion": 1})
+        assert (refused.status_code, refused.json()["errorCode"]) == (403, "PERMISSION_DENIED")
