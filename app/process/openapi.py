@@ -70,6 +70,7 @@ _TAGS: Final = {
     "analyses": "Counts of the distinct values of columns.",
     "exports": "Changes, or changed rows, written to files.",
     "webhooks": "Feeds pushed to URLs, signed.",
+    "shares": "Datasets for readers outside of the tenant, by Delta Sharing.",
     "tenants": "Tenants of the installation, for operators.",
     "keys": "API keys: make, list and revoke.",
     "audit": "Who requested what, when, and with what result.",

@@ -33,7 +33,14 @@ OF_DATA = {
 # What belongs to no dataset: keys with grants are refused.
 OF_TENANTS = [name for name, each in OPERATIONS.items() if each[1].startswith(ADMINISTRATION)]
 # What a suspended tenant may do beside reading.
-ENDING = {"revoke_key", "cancel_job", "delete_webhook", "delete_source"}
+ENDING = {
+    "revoke_key",
+    "cancel_job",
+    "delete_webhook",
+    "delete_source",
+    "delete_share",
+    "delete_recipient",
+}
 NOT_SENT = {"instance", "request_id"}
 
 
@@ -96,6 +103,8 @@ class World:
             job = post("/datasets/orders/writes", upsert({"id": 1}))
             self.service.work()
             webhook = post("/webhooks", {"dataset": "orders", "url": "http://127.0.0.1:9/"})
+            share = post("/shares", {"name": "sales", "datasets": [{"name": "orders"}]})
+            recipient = post("/shares/sales/recipients", {"name": "acme"})
             view = post("/views", {"name": "orders_view", "sql": VIEW})
             incoming = self.service.settings.data_dir / "incoming"
             config = {"path": incoming.as_uri(), "format": "ndjson"}
@@ -112,6 +121,8 @@ class World:
                 "dataset": dataset["id"],
                 "job": job["id"],
                 "webhook": webhook["id"],
+                "share": share["id"],
+                "recipient": recipient["id"],
                 "view": view["id"],
                 "source": source["id"],
                 "export": post("/datasets/orders/exports", ONCE)["id"],

@@ -1,7 +1,8 @@
 """Sharing: datasets for readers outside of the tenant, who read them with any client of Delta Sharing.
 
 A share is a list of datasets under names of their own. A recipient of a share has a token, and reads all of the share,
-or what its grants show of it. `repository/shares.py` and `repository/recipients.py` store them.
+or what its grants show of it. `handlers/shares.py` and `handlers/recipients.py` manage them for the tenant,
+`schemas.py` has the JSON, and `service/shares.py` and `service/recipients.py` check what a key may share.
 
 A request below `/delta-sharing` has the token of a recipient (`handlers/credentials.py`). `repository/credentials.py`
 resolves it to a principal, whose grants name the datasets of the share as they are called now, so whatever reads with

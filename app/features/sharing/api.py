@@ -19,22 +19,44 @@ from app.features.sharing.compose import shared_tables
 from app.features.sharing.handlers import listings, tables
 from app.features.sharing.handlers.credentials import SHARE_TOKENS, ShareTokenScheme
 from app.features.sharing.handlers.protocol_errors import protocol_error
+from app.features.sharing.handlers.recipients import RECIPIENT_HANDLERS
+from app.features.sharing.handlers.shares import SHARE_HANDLERS
 from app.features.sharing.problems import PROBLEMS
 from app.features.sharing.repository.change_versions import ChangeVersionStore
 from app.features.sharing.repository.credentials import RecipientStore
 from app.features.sharing.repository.recipients import ShareRecipientStore
 from app.features.sharing.repository.shares import ShareStore
 from app.features.sharing.service.change_files import ChangeFiles
+from app.features.sharing.service.recipients import Recipients
+from app.features.sharing.service.shares import Shares
 from app.features.sharing.service.table_changes import TableChanges
 from app.features.sharing.service.table_forms import SharedForms
 from app.features.sharing.service.table_queries import Links, TableQueries
 from app.features.sharing.service.table_reads import TableReads
-from app.http.auth import Scheme
+from app.http.auth import Resource, Scheme
 from app.infra.files.deletion_vector_file import VectorReader
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:
-    return {"shared_tables": shared_tables(process.platform), "table_reads": _table_reads(process)}
+    platform = process.platform
+    store = ShareStore(platform.database)
+    return {
+        "shared_tables": shared_tables(platform),
+        "table_reads": _table_reads(process),
+        "shares": Shares(store=store),
+        "recipients": Recipients(
+            catalog=platform.stores.catalog, shares=store, store=ShareRecipientStore(platform.database)
+        ),
+    }
+
+
+def _resources(platform: Platform) -> dict[str, Resource]:
+    store = ShareStore(platform.database)
+
+    def datasets(tenant_id: str, reference: str) -> list[str]:
+        return [each.name for each in store.get(tenant_id, reference).datasets]
+
+    return {"share": Resource(datasets=datasets)}
 
 
 def _trees(process: ApiProcess) -> Mapping[str, ObjectTree]:
@@ -98,11 +120,12 @@ def _table_reads(process: ApiProcess) -> TableReads:
 
 API: Final = FeatureApi(
     name="sharing",
-    routes=(),
     protocol_routes=(*listings.HANDLERS, *tables.HANDLERS),
     error_forms={"delta-sharing": protocol_error},
-    dependencies=_dependencies,
     object_trees=_trees,
+    routes=(*SHARE_HANDLERS, *RECIPIENT_HANDLERS),
+    dependencies=_dependencies,
+    resources=_resources,
     schemes=_schemes,
     actors=_actors,
     quotas=_quotas,

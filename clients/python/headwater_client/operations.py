@@ -13,6 +13,7 @@ from headwater_client.calls.quarantine import QuarantineCalls
 from headwater_client.calls.reading.read_jobs import ReadJobCalls
 from headwater_client.calls.reading.reads import ReadCalls
 from headwater_client.calls.reading.scans import ScanCalls
+from headwater_client.calls.shares import ShareCalls
 from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
@@ -34,6 +35,7 @@ class Operations(
     ConsumerCalls,
     ExportCalls,
     WebhookCalls,
+    ShareCalls,
     ViewCalls,
     SourceCalls,
     OverviewCalls,
