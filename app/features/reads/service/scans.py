@@ -257,7 +257,9 @@ class ScanTables:
         Raises ScanTooLarge, because the reader does not know how much there is to merge.
         """
         where = bind_access(access, dataset.definition.schema, definition.schema).where
-        renders = _are_signed(projection(definition.schema, new.columns))
+        layouts = _Layouts(
+            self.catalog, dataset, definition.schema, projection(definition.schema, new.columns)
+        )
         groups = self._groups(dataset, version)
         only_base = new.query is ScanQuery.READ_OPTIMIZED
         files: list[DataFile] = []
@@ -267,8 +269,9 @@ class ScanTables:
             readable = [file for file in batch if not only_base or file.kind is FileKind.BASE]
             for scan in plan_read(definition, readable, where=where, partitions=new.partitions):
                 pieces = table_rows([scan], piece_bytes=sys.maxsize)
-                if renders and all(isinstance(piece, BaseRows) for piece in pieces):
-                    files += [piece.file for piece in pieces if isinstance(piece, BaseRows)]
+                base = [piece.file for piece in pieces if isinstance(piece, BaseRows)]
+                if len(base) == len(pieces) and all(map(layouts.renders, base)):
+                    files += base
                     continue
                 merged_bytes += sum(piece.size_bytes for piece in pieces)
                 if merged_bytes > _MERGED_BYTES_MAX:
@@ -374,6 +377,7 @@ class _Layouts:
         self._schema_columns = _identities(schema)
         self._result_columns = _identities(result_schema)
         self._plain = {schema.id: True}
+        self._complete = {schema.id: True}
         self._are_signed = _are_signed(result_schema)
 
     def direct(self, rows: BaseRows) -> bool:
@@ -388,12 +392,21 @@ class _Layouts:
         if file.deletion_vector is not None or (rows.first, rows.end) != (0, file.row_count):
             return False
         if file.schema_id not in self._plain:
-            dataset = self._dataset
-            file_columns = _identities(
-                self._catalog.schema(dataset.tenant_id, dataset.id, file.schema_id).schema
-            )
+            file_columns = _identities(self._schema(file.schema_id))
             self._plain[file.schema_id] = self._result_columns <= file_columns <= self._schema_columns
         return self._plain[file.schema_id]
+
+    def renders(self, file: DataFile) -> bool:
+        """Whether a rendered file of it has the columns that are read: it has those of the version that the file has,
+        under the names and types of the version.
+        """
+        if file.schema_id not in self._complete:
+            ids = {field.id for field in self._schema(file.schema_id).fields}
+            self._complete[file.schema_id] = ids >= {each for each, _, _ in self._result_columns}
+        return self._are_signed and self._complete[file.schema_id]
+
+    def _schema(self, schema_id: int) -> Schema:
+        return self._catalog.schema(self._dataset.tenant_id, self._dataset.id, schema_id).schema
 
 
 def _are_signed(schema: Schema) -> bool:

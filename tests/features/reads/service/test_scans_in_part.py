@@ -23,7 +23,7 @@ from app.kernel.format.file_group import FileKind
 from app.kernel.format.operation import Operation
 from app.kernel.sql.conditions.row_access import RowAccess
 from tests.features.reads.service.test_row_access import ACCESSES, DAY, paged, visible
-from tests.features.reads.service.test_scans import ALL, Row, Scanner
+from tests.features.reads.service.test_scans import ALL, Row, Scanner, direct_files, evolved
 from tests.support.lake_table import Write
 from tests.support.shares import share
 from tests.support.versioned_tables import (
@@ -104,6 +104,17 @@ def test_second_reader_gets_the_files_of_the_first(root: Path, tables: Tables) -
     assert first == second
     assert reader.paths(first) == reader.paths(second)
     assert reader.paths(first)
+
+
+def test_added_column_is_null_in_files_without_it(tmp_path: Path) -> None:
+    reader, old = evolved(tmp_path, "copy_on_write", AddField(field=CreateField(name="late", type="string")))
+    reader.access = RowAccess(masked=("note",))
+    masked = {**old, "note": None}
+    empty = {"id": 2, "day": DAYS[1], "n": None, "note": None, "late": None}
+    assert comparable(reader.read()) == comparable([{**masked, "late": None}, empty])
+    assert direct_files(reader.plan()) == 1
+    assert direct_files(reader.plan(columns=("id", "note"))) == 2
+    assert reader.read(version=1) == [masked]
 
 
 def test_file_that_was_deleted_is_rendered_again(root: Path, tables: Tables) -> None:
