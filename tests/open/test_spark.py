@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.open.conftest import Readers
-from tests.open.datasets import OpenDataset, answered
+from tests.open.datasets import OpenDataset, Tenant, answered
 from tests.open.engines import SPARK
 from tests.support.left_out import left_out
 
@@ -28,3 +28,16 @@ def test_row_lineage_is_the_version_of_the_commit(
             dataset.address, version=version, columns=["id"], metadata=[_SEQUENCE], planning="client"
         )
         assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("warehouse", SPARK.warehouses)
+def test_rows_that_appends_added_are_read_from_manifests(
+    tenant: Tenant, reader: Readers, warehouse: str
+) -> None:
+    dataset = tenant.dataset(f"appends_{warehouse}", schema={"fields": [{"name": "n", "type": "int64"}]})
+    for number in range(4):
+        rows = [{"n": 10 * number + each} for each in range(3)]
+        dataset.succeed("writes", operation="insert", source={"kind": "rows", "rows": rows})
+    dataset.succeed("compactions")
+    found = reader(SPARK).read(dataset.address, warehouse=warehouse, appends=[1, dataset.version])
+    assert sorted(found.to_pydict()["n"]) == [10 * number + each for number in (1, 2, 3) for each in range(3)]

@@ -52,7 +52,8 @@ def _catalogue(uri: str, token: str, warehouse: str, planning: str) -> str:
 def read(request: Request) -> pa.Table:
     """The rows of a table. Option `metadata`: columns of Iceberg's to read beside those of the table.
 
-    `pause_seconds`: how long to wait between the plan and the read.
+    `pause_seconds`: how long to wait between the plan and the read. `appends`: two versions; the rows that appends
+    after the first up to the second have added.
     """
     options = request["options"]
     planning = options.get("planning", "")
@@ -60,6 +61,10 @@ def read(request: Request) -> pa.Table:
     version = "" if request["version"] is None else f" VERSION AS OF {request['version']}"
     table = f"{catalogue}.headwater.{quoted(request['table'], '`')}{version}"
     more = "".join(f", {name}" for name in options.get("metadata", ()))
+    if "appends" in options:
+        start, end = map(str, options["appends"])
+        found = session().read.format("iceberg").option("start-snapshot-id", start)
+        return found.option("end-snapshot-id", end).load(table).toArrow()
     query = f"SELECT {selection(request, '`')}{more} FROM {table}{condition(request)}"
     rows = session().sql(query)
     time.sleep(options.get("pause_seconds", 0))
