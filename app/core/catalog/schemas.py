@@ -186,9 +186,7 @@ class DatasetResponse(DatasetSettings, frozen=True, kw_only=True):
     has broken nothing.
     """
     read_with: list[ReadingExample] | msgspec.UnsetType = msgspec.UNSET
-    """In the response to a request for one dataset: how engines read it as an Iceberg table. Absent for a key that sees
-    a part of it only.
-    """
+    """In the response to a request for one dataset: how engines read it as an Iceberg table."""
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -369,9 +369,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     has broken nothing.
     """
     read_with: tuple[ReadingExample, ...] | None = None
-    """In the response to a request for one dataset: how engines read it as an Iceberg table. Absent for a key that sees
-    a part of it only.
-    """
+    """In the response to a request for one dataset: how engines read it as an Iceberg table."""
 
 
 class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
