@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Never
@@ -21,6 +22,8 @@ from tests.open.conftest import Readers
 from tests.open.datasets import OpenDataset, Tenant, answered
 from tests.open.engines import DUCKDB, PYICEBERG, Reader, started
 from tests.open.facade import VendedTable, path_of, records
+from tests.open.histories import played
+from tests.open.test_grants import check_seen, narrowed
 from tests.open.test_tables import check_versions
 from tests.support.left_out import left_out
 from tests.support.service import Service
@@ -148,6 +151,34 @@ def test_pyiceberg_reads_what_the_key_sees(
             found = running.read(dataset.address, version=version, where=where, planning=planning)
             assert found.num_rows == expected.num_rows
     check_versions(running, dataset)
+
+
+def test_duckdb_reads_what_a_key_sees_of_a_history(
+    few_histories: Sequence[OpenDataset], duckdb: Reader
+) -> None:
+    dataset = few_histories[0]
+    check_seen(duckdb, next(narrowed(dataset, f"in part {dataset.name}")))
+
+
+@_LONG
+def test_engines_read_what_keys_see_of_many_histories(
+    service: Service, reader: Readers, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """`OPEN_HISTORIES`: how many. `OPEN_SEED`: the first one. Each failure names its seed and engine."""
+    first, many = int(os.environ.get("OPEN_SEED", "0")), int(os.environ.get("OPEN_HISTORIES", "20"))
+    faults: list[str] = []
+    tenant = Tenant.new(service)
+    for number in range(first, first + many):
+        for narrow in narrowed(played(tenant, f"in part {number}"), number):
+            own = started(DUCKDB, tmp_path)
+            for each in (own, reader(PYICEBERG)):
+                try:
+                    check_seen(each, narrow)
+                except Exception as error:
+                    faults.append(f"history {number}, {each.engine.name}: {str(error)[:400]}")
+            own.stop()
+    record_property("open", f"{many} histories with grants from {first}: {len(faults)} faults")
+    assert not faults, "\n".join(faults[:50])
 
 
 def served_bytes(table: VendedTable) -> Iterator[tuple[str, bytes]]:
