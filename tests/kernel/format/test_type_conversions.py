@@ -48,6 +48,7 @@ from app.kernel.format.schema.types import (
     Form,
 )
 from tests.kernel.codecs.samples import INTERVAL_FILE, arrow_stream, schema_of
+from tests.support.shares import share
 
 UTC = dt.UTC
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - numbers of wall-clock times
@@ -388,6 +389,7 @@ def arrived(form: Form, name: str, values: list[Any]) -> list[Read]:
     return [through_protobuf(name, values)]
 
 
+@share(3)
 @pytest.mark.parametrize(("kind", "form", "name"), CELLS)
 @given(data=st.data())
 def test_values_arrive_equal_in_every_form(kind: str, form: Form, name: str, data: st.DataObject) -> None:

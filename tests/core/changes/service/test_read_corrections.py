@@ -95,6 +95,7 @@ def test_corrections_of_a_range_are_those_named_by_the_feed(versioned_tables: An
     assert walk(versioned, 0, None, 1_000) == walk(versioned, 0, head, 7)
 
 
+@share(3)
 @pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 def test_change_is_corrected_once_and_before_its_key_is_emitted_again(
     versioned_tables: Any, kind: str
@@ -114,6 +115,7 @@ def test_change_is_corrected_once_and_before_its_key_is_emitted_again(
             appended_at[name] = change.offset
 
 
+@share(3)
 @pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 def test_files_without_corrections_of_the_range_are_not_listed(versioned_tables: Any, kind: str) -> None:
     """The bounds that the catalogue keeps of a file are those of what it takes back, exactly."""
@@ -131,6 +133,7 @@ def test_files_without_corrections_of_the_range_are_not_listed(versioned_tables:
         )
 
 
+@share(3)
 @pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 def test_rows_of_an_earlier_version_name_their_corrections(versioned_tables: Any, kind: str) -> None:
     versioned = versioned_tables(kind)
@@ -152,6 +155,7 @@ def test_rows_of_an_earlier_version_name_their_corrections(versioned_tables: Any
     assert now.column("_hw_corrected_by").null_count == now.num_rows > 0
 
 
+@share(3)
 @pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 def test_pages_of_any_size_state_whether_their_rows_were_corrected(
     versioned_tables: Any, kind: str, monkeypatch: pytest.MonkeyPatch
