@@ -17,12 +17,16 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import ANY_PARAMETERS, PAGE_SIZE_MAX
-from app.http.protocols import SCHEME
+from app.http.protocols import RATE, SCHEME
 from app.kernel.format.errors import FieldError, InvalidRequest
 
 PATH: Final = "/delta-sharing"
 """Where the protocol is served."""
-READS: Final[dict[str, Any]] = needs(KeyScope.READ) | {SCHEME: SHARE_TOKENS, ANY_PARAMETERS: True}
+READS: Final[dict[str, Any]] = needs(KeyScope.READ) | {
+    SCHEME: SHARE_TOKENS,
+    RATE: "sharing_requests_per_second",
+    ANY_PARAMETERS: True,
+}
 """The options of handlers of this protocol. They ignore parameters that later releases of it add."""
 SHARE_PATH: Final = f"{PATH}/shares/{{share_name:str}}"
 SCHEMA_PATH: Final = f"{SHARE_PATH}/schemas/{{schema_name:str}}"
