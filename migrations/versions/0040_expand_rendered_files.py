@@ -44,6 +44,9 @@ STATEMENTS = (
     "CREATE POLICY tenant ON rendered_files TO headwater_app "
     f"USING (tenant_id = {_TENANT}) WITH CHECK (tenant_id = {_TENANT})",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON rendered_files TO headwater_app",
+    # How much the objects of each tenant take.
+    "GRANT SELECT (tenant_id, size_bytes, path) ON rendered_files TO headwater_relay",
+    "CREATE POLICY relay ON rendered_files FOR SELECT TO headwater_relay USING (true)",
 )
 
 

@@ -10,7 +10,7 @@ from app.features.rendered_files.repository.evictions import EvictionStore
 from app.features.rendered_files.service.eviction import EvictRenderings
 from app.infra.runtime.loops import Loop
 
-EVICTION_SECONDS: Final = 30.0
+EVICTION_SECONDS: Final = 60.0
 """How long objects may take more than their bounds."""
 
 

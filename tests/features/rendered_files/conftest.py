@@ -25,6 +25,7 @@ from app.infra.runtime.valkey import EmbeddedValkey
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.sql.conditions.row_access import RowAccess
 from tests.support.postgres import TestServer
+from tests.support.schema_changes import change
 from tests.support.service import SCOPES, Service, running_service, settings_for
 
 Row = dict[str, Any]
@@ -79,8 +80,8 @@ class Renderer:
 
     def change(self, name: str, *changes: dict[str, Any]) -> None:
         """Changes the schema."""
-        answer = self.client.post(f"/datasets/{name}/schema", json={"changes": list(changes)})
-        assert answer.status_code < 300, answer.text
+        answer = change(self.client, f"/datasets/{name}", *changes)
+        assert answer.status_code == 200, answer.text
 
     def dataset(self, name: str) -> Dataset:
         """The dataset at its head."""

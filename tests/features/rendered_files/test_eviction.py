@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from sqlalchemy import text
 from app.access.errors import NotFound
 from app.features.rendered_files.repository.evictions import EvictionStore
 from app.features.rendered_files.service.eviction import EvictRenderings
-from app.features.rendered_files.values import RenderedFile
+from app.features.rendered_files.values import RenderedFile, UsedObject
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -80,7 +80,7 @@ def test_objects_that_were_used_longest_ago_are_deleted_first(renderer: Renderer
     bound = {"tenant_bytes_max": second.size_bytes}
     if not of_tenant:
         store = EvictionStore(renderer.service.database)
-        others = sum(store.stored_bytes(each) for each in store.tenants()) - first.size_bytes
+        others = sum(store.stored_bytes().values()) - first.size_bytes
         used_before(renderer, first, 10_000.0)
         bound = {"bytes_max": others}
     assert evict(renderer, **bound) >= 1
@@ -153,15 +153,20 @@ def test_failure_of_one_tenant_does_not_stop_the_others(
 ) -> None:
     written(renderer)
     rendered(renderer)
+    oldest = EvictionStore.oldest
+    sizes = EvictionStore.stored_bytes
     broken = renderer.service.tenants.add_tenant("another-tenant-of-evictions")
-    stored_bytes = EvictionStore.stored_bytes
 
-    def failing(store: EvictionStore, tenant_id: str) -> int:
+    def failing(store: EvictionStore, tenant_id: str, limit: int) -> Sequence[UsedObject]:
         if tenant_id == broken:
-            raise RuntimeError("no bytes")
-        return stored_bytes(store, tenant_id)
+            raise RuntimeError("no objects")
+        return oldest(store, tenant_id, limit)
 
-    monkeypatch.setattr(EvictionStore, "stored_bytes", failing)
+    def with_broken(store: EvictionStore) -> dict[str, int]:
+        return {broken: 1, **sizes(store)}
+
+    monkeypatch.setattr(EvictionStore, "oldest", failing)
+    monkeypatch.setattr(EvictionStore, "stored_bytes", with_broken)
     assert evict(renderer, tenant_bytes_max=0) >= 1
     assert objects(renderer) == []
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import and_, delete, func, or_, select, tuple_, update
 
-from app.access.tenants.tables import tenants
 from app.core.catalog.tables import heads
 from app.core.timeline.tables import commits, files
 from app.features.rendered_files.tables import rendered_files
@@ -49,10 +48,14 @@ class EvictionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def tenants(self) -> list[str]:
-        """Ids of all tenants. Raises Unavailable."""
+    def stored_bytes(self) -> Mapping[str, int]:
+        """The bytes of the objects of each tenant that has renderings. Raises Unavailable."""
+        size_bytes = func.sum(rendered_files.c.size_bytes).filter(rendered_files.c.path.is_not(None))
+        query = select(rendered_files.c.tenant_id, func.coalesce(size_bytes, 0)).group_by(
+            rendered_files.c.tenant_id
+        )
         with self._database.relay() as connection:
-            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+            return {tenant_id: int(total) for tenant_id, total in connection.execute(query)}
 
     def remove_unused(self, tenant_id: str, *, idle_seconds: float, limit: int) -> Sequence[str | None]:
         """Removes renderings whose data file, or whose changes, the dataset no longer has, and those that were used
@@ -67,14 +70,6 @@ class EvictionStore:
         statement = delete(rendered_files).where(_KEY.in_(unused)).returning(rendered_files.c.path)
         with self._database.tenant(tenant_id) as connection:
             return list(connection.execute(statement).scalars())
-
-    def stored_bytes(self, tenant_id: str) -> int:
-        """The bytes of the objects of a tenant. Raises Unavailable."""
-        query = select(func.coalesce(func.sum(rendered_files.c.size_bytes), 0)).where(
-            rendered_files.c.path.is_not(None)
-        )
-        with self._database.tenant(tenant_id) as connection:
-            return int(connection.execute(query).scalar_one())
 
     def oldest(self, tenant_id: str, limit: int) -> Sequence[UsedObject]:
         """The objects that were used longest ago, in the order of their uses. Raises Unavailable."""

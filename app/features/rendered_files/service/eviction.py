@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from app.features.rendered_files.repository.evictions import EvictionStore
@@ -36,28 +37,33 @@ class EvictRenderings:
     def run(self) -> int:
         """One round over all tenants; returns the number of objects deleted. A failure of one does not affect others.
 
-        Raises Unavailable if the tenants cannot be listed.
+        Raises Unavailable if their bytes cannot be summed up.
         """
         object_count = 0
-        bytes_by_tenant: dict[str, int] = {}
-        for tenant_id in self.store.tenants():
-            try:
-                object_count += self._remove_unused(tenant_id)
-                size = self.store.stored_bytes(tenant_id)
-                if size > self.tenant_bytes_max:
-                    count, freed_bytes = self._evict(
-                        ((tenant_id, each) for each in self._by_use(tenant_id)), size - self.tenant_bytes_max
-                    )
-                    object_count, size = object_count + count, size - freed_bytes
-                bytes_by_tenant[tenant_id] = size
-            except Exception:
-                _log.exception("the rendered files of tenant %s could not be removed", tenant_id)
-        excess = sum(bytes_by_tenant.values()) - self.bytes_max
+        for tenant_id in self.store.stored_bytes():
+            object_count += self._guarded(tenant_id, self._remove_unused)
+        sizes = self.store.stored_bytes()
+        for tenant_id, size_bytes in sizes.items():
+            if size_bytes > self.tenant_bytes_max:
+                evict = partial(self._evict_of_tenant, excess=size_bytes - self.tenant_bytes_max)
+                object_count += self._guarded(tenant_id, evict)
+        sizes = self.store.stored_bytes()
+        excess = sum(sizes.values()) - self.bytes_max
         if excess > 0:
-            object_count += self._evict(self._by_use_of_all(list(bytes_by_tenant)), excess)[0]
+            object_count += self._evict(self._by_use_of_all([*sizes]), excess)
         if object_count:
             _log.info("deleted %d rendered files", object_count)
         return object_count
+
+    def _guarded(self, tenant_id: str, remove: Callable[[str], int]) -> int:
+        try:
+            return remove(tenant_id)
+        except Exception:
+            _log.exception("the rendered files of tenant %s could not be removed", tenant_id)
+            return 0
+
+    def _evict_of_tenant(self, tenant_id: str, *, excess: int) -> int:
+        return self._evict(((tenant_id, each) for each in self._by_use(tenant_id)), excess)
 
     def _remove_unused(self, tenant_id: str) -> int:
         object_count = 0
@@ -82,8 +88,8 @@ class EvictRenderings:
         for _, tenant_id, each in heapq.merge(*candidates):
             yield tenant_id, each
 
-    def _evict(self, candidates: Iterator[tuple[str, UsedObject]], excess: int) -> tuple[int, int]:
-        """Deletes the first objects until these bytes are free. Returns how many it deleted, and their bytes."""
+    def _evict(self, candidates: Iterator[tuple[str, UsedObject]], excess: int) -> int:
+        """Deletes the first objects until these bytes are free. Returns how many it deleted."""
         by_tenant: dict[str, list[UsedObject]] = {}
         freed_bytes = 0
         for tenant_id, each in candidates:
@@ -96,4 +102,4 @@ class EvictRenderings:
                 step = objects[start : start + _STEP]
                 self.store.release(tenant_id, step)
                 self.storage.delete([each.path for each in step])
-        return sum(map(len, by_tenant.values())), freed_bytes
+        return sum(map(len, by_tenant.values()))

@@ -13,12 +13,13 @@ from app.features.objects.service.renderings import Renderings
 from app.features.rendered_files.service.data_file import DataFileRendering
 from app.features.rendered_files.service.objects import RenderedContent, RenderedObjects
 from app.features.rendered_files.service.view import FileView
-from app.features.rendered_files.values import RenderedFile
+from app.features.rendered_files.values import RenderedFile, RenderedForm
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.commit.write_plan import WriteScope, reaches
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import GrantNotApplicable
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
@@ -84,15 +85,17 @@ class RenderedFiles:
         raise NotFound("the table has no such rendered file for this reader: load the table again")
 
     def visible_views(self, dataset: Dataset, access: RowAccess) -> list[str]:
-        """The views of rendered files that the access shows exactly. Raises GrantNotApplicable, Unavailable."""
+        """The views of rendered files that the access shows exactly. Raises Unavailable."""
         forms = self.objects.store.forms(dataset.tenant_id, dataset.id)
-        views = {
-            form.view
-            for form in forms
-            if (file_view := self._view(dataset, access, form.schema_id, form.file_schema_id)) is not None
-            and file_view.digest == form.view
-        }
-        return sorted(views)
+        return sorted({form.view for form in forms if self._shows(dataset, access, form)})
+
+    def _shows(self, dataset: Dataset, access: RowAccess, form: RenderedForm) -> bool:
+        try:
+            file_view = self._view(dataset, access, form.schema_id, form.file_schema_id)
+        except GrantNotApplicable:
+            # It has no meaning under the schema of another reader.
+            return False
+        return file_view is not None and file_view.digest == form.view
 
     def _view(
         self, dataset: Dataset, access: RowAccess, schema_id: int, file_schema_id: int

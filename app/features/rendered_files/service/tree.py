@@ -31,7 +31,7 @@ class RenderedTree:
         return self.files.find(table.dataset, table.access, digests[1], digests[2])
 
     def listing(self, table: ServedTable, prefix: str, after: str, limit: int) -> Sequence[ObjectEntry]:
-        """See `ObjectTree`. Raises GrantNotApplicable, too."""
+        """See `ObjectTree`."""
         dataset = table.dataset
         views = self.files.visible_views(dataset, table.access)
         if not views:
