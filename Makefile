@@ -10,7 +10,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-sharing bench-write bench-peers
+	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -208,6 +208,9 @@ bench-open: setup ## open tables: loads at 10,000 versions, plans and manifests 
 
 bench-sharing: setup ## Delta Sharing: queries of 1,000 files, and a million changes as a change data feed
 	@$(BIN)/python -m bench.sharing $(BENCH)
+
+bench-rendering: setup ## data files as readers of a part of a table get them, on one core
+	@$(BIN)/python -m bench.rendering $(BENCH)
 
 bench-tombstones: setup ## deletes that leave tombstones, and upserts beside a million of them
 	@$(BIN)/python -m bench.tombstones $(BENCH)

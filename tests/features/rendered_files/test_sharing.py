@@ -172,7 +172,7 @@ def test_crash_between_object_and_row_leaves_an_orphan_and_no_row(
 def test_tenant_with_many_files_delays_no_other(
     renderer: Renderer, dataset: Dataset, released: threading.Event
 ) -> None:
-    """Of 10,000 files only so many wait in the process, and a thread is left for another tenant."""
+    """Of 10,000 files only this number wait in the process, and a thread is left for another tenant."""
     many = [KnownRendering(f"many {number}".encode(), hold=released) for number in range(10_000)]
     renders = objects(renderer, wait_seconds=0.1)
     with pytest.raises(RenderingUnderWay) as caught:
