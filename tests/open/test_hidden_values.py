@@ -8,7 +8,7 @@ from typing import Final
 
 import httpx2
 
-from tests.open.crawl import Served, by_scans
+from tests.open.crawl import Served, by_catalogue, by_scans
 from tests.open.datasets import OpenDataset, Tenant
 from tests.open.grants import NarrowDataset
 from tests.open.planted import marks, planted, restriction, visible_marks
@@ -58,3 +58,9 @@ def test_scans_have_no_hidden_value(service: Service) -> None:
     dataset = planted(Tenant.new(service), commit_seed())
     check_search(dataset, by_scans)
     assert check_dataset(dataset, commit_seed(), by_scans) > 10
+
+
+def test_tables_have_no_hidden_value(service: Service) -> None:
+    dataset = planted(Tenant.new(service), commit_seed())
+    check_search(dataset, by_catalogue)
+    assert check_dataset(dataset, commit_seed(), by_catalogue) > 10
