@@ -9,6 +9,10 @@ resolves it to a principal, whose grants name the datasets of the share as they 
 the access of a principal needs no rule of its own for recipients. `service/shared_tables.py` finds the tables that a
 recipient sees, by the ids of the datasets.
 
+`handlers/listings.py` and `handlers/tables.py` serve the protocol of Delta Sharing, in the shapes of `protocol.py`.
+`service/table_forms.py` chooses the format of a response, `service/table_queries.py` gives the files of a version, and
+`service/table_changes.py` those with changes, which `service/change_files.py` renders from the feed.
+
     POST /shares                     {"name": "sales", "datasets": [{"name": "orders"}]}
     POST /shares/sales/recipients    {"name": "acme", "grants": [{"dataset": "orders", "where": "region = 'EU'"}]}
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import httpx2
+
 from tests.features.sharing.protocol.conftest import ITEMS, TABLE, World
 
 
@@ -65,3 +67,17 @@ def test_recipient_sees_only_the_datasets_of_its_grants(world: World) -> None:
         tables = reader.get("/shares/sales/all-tables").json()["items"]
         assert [table["name"] for table in tables] == ["items"]
         assert reader.get(TABLE.format("others") + "/version").status_code == 404
+
+
+def test_profile_of_a_recipient_is_all_that_a_client_needs(world: World) -> None:
+    world.dataset({**ITEMS, "name": "odd.name"})
+    body = {"name": "sales", "datasets": [{"name": "odd.name", "as": "items"}]}
+    assert world.client.post("/shares", json=body).status_code == 201
+    made = world.client.post("/shares/sales/recipients", json={"name": "acme"})
+    assert made.status_code == 201, made.text
+    profile = made.json()["profile"]
+    headers = {"Authorization": f"Bearer {profile['bearerToken']}"}
+    with httpx2.Client(trust_env=False, headers=headers, timeout=30) as client:
+        tables = client.get(f"{profile['endpoint']}/shares/sales/all-tables").json()["items"]
+        assert [(table["schema"], table["name"]) for table in tables] == [("default", "items")]
+        assert client.get(f"{profile['endpoint']}{TABLE.format('items')}/version").status_code == 200
