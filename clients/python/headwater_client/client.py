@@ -24,6 +24,7 @@ from headwater_client.calls.quarantine import QuarantineCalls
 from headwater_client.calls.reading.read_jobs import ReadJobCalls, ReadOptions
 from headwater_client.calls.reading.reads import ReadCalls
 from headwater_client.calls.reading.scans import ScanCalls
+from headwater_client.calls.shares import ShareCalls
 from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
@@ -316,6 +317,19 @@ class Headwater:
     get_delivery = blocking(WebhookCalls.get_delivery)
     redeliver = blocking(WebhookCalls.redeliver)
     redeliver_dead = blocking(WebhookCalls.redeliver_dead)
+
+    # Shares
+    create_share = blocking(ShareCalls.create_share)
+    get_share = blocking(ShareCalls.get_share)
+    shares = iterating(ShareCalls.shares)
+    change_share = blocking(ShareCalls.change_share)
+    delete_share = blocking(ShareCalls.delete_share)
+    create_recipient = blocking(ShareCalls.create_recipient)
+    get_recipient = blocking(ShareCalls.get_recipient)
+    recipients = iterating(ShareCalls.recipients)
+    change_recipient = blocking(ShareCalls.change_recipient)
+    rotate_recipient_token = blocking(ShareCalls.rotate_recipient_token)
+    delete_recipient = blocking(ShareCalls.delete_recipient)
 
     # Views
     create_view = blocking(ViewCalls.create_view)

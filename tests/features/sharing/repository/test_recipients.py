@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from app.access.errors import NotFound
 from app.access.tenants.values import Actor, ActorKind, KeyScope, Principal, TenantChange, TenantState
@@ -195,3 +196,31 @@ def test_names_are_taken_in_any_capitals(
     with pytest.raises(ShareExists):
         ShareStore(stores.database).add(tenant_id, new_id(), share_of("SALES", {}))
     assert ShareStore(stores.database).get(tenant_id, "sAlEs").id == share.id
+
+
+def test_thousands_of_recipients_are_listed_in_pages_and_found_by_token(
+    stores: Stores, tenant_id: str, dataset: Dataset, share: Share, issue: Callable[..., tuple[str, str]]
+) -> None:
+    recipient_id, token = issue()
+    with stores.database.tenant(tenant_id) as connection:
+        connection.execute(
+            text(
+                "INSERT INTO recipients (id, share_id, name, grants) SELECT gen_random_uuid(), :share, 'r' || n, "
+                "json_build_array(json_build_object('dataset_id', CAST(:dataset AS text), "
+                "'mask', json_build_array('note'))) "
+                "FROM generate_series(1, 10000) AS n"
+            ),
+            {"share": share.id, "dataset": dataset.id},
+        )
+    assert authenticated(stores, token).actor == recipient_id
+    store, names, page_token = ShareRecipientStore(stores.database), list[str](), None
+    assert store.count(tenant_id) == 10_001
+    while True:
+        page = store.list(tenant_id, share.id, page_size=1_000, page_token=page_token)
+        names += [each.name for each in page.items]
+        page_token = page.next_token
+        if page_token is None:
+            break
+    assert names == sorted({*names})
+    assert len(names) == 10_001
+    assert len([each for each in stores.catalog.readers(tenant_id, dataset) if each.breaks == ()]) == 10_000
