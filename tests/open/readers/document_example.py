@@ -45,8 +45,8 @@ def _spark(text: str) -> pa.Table:
 def _python(text: str) -> pa.Table:
     names: dict[str, Any] = {}
     exec(text, names)
-    rows: pa.Table = names["rows"]
-    return rows
+    rows = names["rows"]
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
 
 
 _LANGUAGES: dict[str, Callable[[str], pa.Table]] = {
