@@ -113,11 +113,12 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     tombstone, report = stores.tenants.tenant(tenant_id), stores.tenants.deletion(tenant_id)
     assert report is not None
     assert (tombstone.state, tombstone.name, report.name) == (TenantState.DELETED, tenant_id, name)
-    # The rows of a view, and those of a source, end with its dataset.
+    # The rows of a view, those of a source, and the places of a dataset in shares end with the dataset.
     assert {table: rows for table, rows in report.rows_deleted.items() if rows} == {
         table: rows
         for table, rows in before.items()
-        if rows and table not in REMAINING | {"views", "view_inputs", "sources", "source_items"}
+        if rows
+        and table not in REMAINING | {"views", "view_inputs", "sources", "source_items", "shared_datasets"}
     }
     assert report.rows_left is not None
     assert set(report.rows_left) == set(before) - REMAINING
