@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,9 +12,10 @@ from typing import Final
 
 import pytest
 
+from app.features.iceberg.reading_examples import PROFILE, SHARE
 from app.infra.runtime.java import java_home
-from tests.open.datasets import OpenDataset, Tenant
-from tests.open.engines import CHDB, DUCKDB, PYICEBERG, READERS, SPARK, jars
+from tests.open.datasets import OpenDataset, Tenant, answered
+from tests.open.engines import CHDB, DUCKDB, PYICEBERG, READERS, SHARING, SPARK, jars
 from tests.support.service import Service
 
 _SECONDS_MAX: Final = 300
@@ -79,6 +81,16 @@ def test_statements_return_the_rows(shown_dataset: OpenDataset, engine: str) -> 
     python = _ENGINES[engine].interpreter()
     program = f"import sys; sys.path.insert(0, {str(READERS)!r})"
     _check_output([str(python), "-c", program + _SQL[engine]], _code(shown_dataset, engine))
+
+
+def test_program_for_recipients_prints_the_rows(shown_dataset: OpenDataset, tmp_path: Path) -> None:
+    client = shown_dataset.client
+    answered(client.post("/shares", json={"name": "sales", "datasets": [{"name": shown_dataset.name}]}), 201)
+    recipient = answered(client.post("/shares/sales/recipients", json={"name": "acme"}), 201).json()
+    profile = tmp_path / "acme.share"
+    profile.write_text(json.dumps(recipient["profile"]), encoding="utf-8")
+    code = _code(shown_dataset, "pandas").replace(SHARE, "sales").replace(PROFILE, str(profile))
+    _check_output([str(SHARING.interpreter()), "-c", code])
 
 
 def test_command_of_spark_prints_the_rows(shown_dataset: OpenDataset, tmp_path: Path) -> None:

@@ -13,6 +13,10 @@ from app.features.iceberg.values import NAMESPACE, PATH
 
 API_KEY: Final = "YOUR_API_KEY"
 """What stands for the key of the reader: no response has a key."""
+SHARE: Final = "YOUR_SHARE"
+"""What stands for the name of a share."""
+PROFILE: Final = "YOUR_PROFILE.share"
+"""What stands for the file with the profile of a recipient."""
 _ICEBERG: Final = "1.12.0"
 _CATALOGUE: Final = PATH.rpartition("/")[0]
 
@@ -106,6 +110,12 @@ objects = S3Config(
 daft.read_iceberg(table, io_config=IOConfig(s3=objects)).show(10)"""
 
 
+def _pandas(_: str, table: str) -> str:
+    return f"""import delta_sharing
+# {PROFILE}: `profile` of POST /shares/{SHARE}/recipients, in a file. The share has the dataset under this name.
+print(delta_sharing.load_as_pandas("{PROFILE}#{SHARE}.default.{table}", limit=10))"""
+
+
 def _loaded_table(uri: str, table: str, warehouse: str = "v3") -> str:
     return f"""from pyiceberg.catalog import load_catalog
 catalog = load_catalog("headwater", type="rest", uri={uri!r}, warehouse={warehouse!r}, token={API_KEY!r})
@@ -128,4 +138,5 @@ _EXAMPLES: Final[Sequence[tuple[str, str, Callable[[str, str], str]]]] = (
     ("Trino", "sql", _trino),
     ("ClickHouse", "sql", _clickhouse),
     ("Daft", "python", _daft),
+    ("pandas", "python", _pandas),
 )
