@@ -125,8 +125,8 @@ class ListRecipientsOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_recipients`."""
 
 
-class RotateTokenOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `rotate_recipient_token`."""
+class RotateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the token of a recipient is replaced."""
 
     overlap_seconds: Annotated[int, msgspec.Meta(ge=0, le=OVERLAP_SECONDS_MAX)] = OVERLAP_SECONDS
     """How long the token before stays valid, in seconds; 0 ends it at once."""

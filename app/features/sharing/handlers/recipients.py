@@ -16,7 +16,7 @@ from app.features.sharing.schemas import (
     RecipientReference,
     RecipientResponse,
     RecipientWithProfile,
-    RotateTokenOptions,
+    RotateToken,
     ShareReference,
     UpdateRecipient,
     issued_response,
@@ -35,6 +35,7 @@ from app.http.response import Secret, Tagged
 
 _TAGS: Final = ["shares"]
 _BODY_BYTES_MAX: Final = 1024 * 1024
+_ROTATION: Final = RotateToken()
 _PATH: Final = "/shares/{share:str}/recipients"
 
 
@@ -168,16 +169,17 @@ async def delete_recipient(
     summary="Rotate the token of a recipient",
     tags=_TAGS,
     status_code=200,
+    request_max_body_size=_BODY_BYTES_MAX,
     opt=needs(KeyScope.MANAGE),
 )
 async def rotate_recipient_token(
     share: ShareReference,
     recipient: RecipientReference,
-    options: Provided[RotateTokenOptions],
     recipients: Provided[Recipients],
     principal: Provided[Principal],
     public_url: Provided[str],
     threads: Provided[Threads],
+    data: JSONBody[RotateToken] = _ROTATION,
 ) -> RecipientWithProfile:
     """Makes another token, with a new profile file. The token before stays valid for the overlap, and no others do."""
     pair = await threads.run(
@@ -185,7 +187,7 @@ async def rotate_recipient_token(
         principal.tenant_id,
         share,
         recipient,
-        overlap_seconds=options.overlap_seconds,
+        overlap_seconds=data.overlap_seconds,
     )
     return issued_response(*pair, public_url)
 

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
+import msgspec
+
 from headwater_client.models import (
     CreateRecipient,
     CreateRecipientGrant,
@@ -19,6 +21,7 @@ from headwater_client.models import (
     SharePage,
 )
 from headwater_client.transport.connection import Connection, decoded
+from headwater_client.transport.pages import JSON
 
 AnyShare = Share | str
 """A share, specified by its value, its id or its name."""
@@ -106,8 +109,10 @@ class ShareCalls(Connection):
         self, share: AnyShare, recipient: AnyRecipient, *, overlap_seconds: int = 86_400
     ) -> RecipientWithProfile:
         """Makes another token. The one before stays valid for the overlap, in seconds; with 0 it ends at once."""
-        path = f"{_recipient_path(share, recipient)}/rotate-token?overlap_seconds={overlap_seconds}"
-        return decoded(RecipientWithProfile, await self._send("POST", path))
+        path = f"{_recipient_path(share, recipient)}/rotate-token"
+        body = msgspec.json.encode({"overlap_seconds": overlap_seconds})
+        answer = await self._send("POST", path, body=body, headers={"Content-Type": JSON})
+        return decoded(RecipientWithProfile, answer)
 
     async def delete_recipient(self, share: AnyShare, recipient: AnyRecipient) -> None:
         """Deletes a recipient, whose tokens and links end at once."""

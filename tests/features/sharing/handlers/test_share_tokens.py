@@ -73,9 +73,7 @@ def test_rotation_and_deletion_end_tokens(
     assert read(first) == 200
     second = client.post(f"{path}/rotate-token").json()["profile"]["bearerToken"]
     assert (read(first), read(second)) == (200, 200)
-    third = client.post(f"{path}/rotate-token", params={"overlap_seconds": 0}).json()["profile"][
-        "bearerToken"
-    ]
+    third = client.post(f"{path}/rotate-token", json={"overlap_seconds": 0}).json()["profile"]["bearerToken"]
     until(lambda: (read(first), read(second)) == (401, 401), "the tokens before to end")
     assert read(third) == 200
     assert client.delete(path).status_code == 204

@@ -110,7 +110,9 @@ def test_recipient_has_a_profile_once(client: httpx2.Client, sales: str, service
     for method, other in (("GET", "/datasets"), ("GET", "/me"), ("GET", "/shares"), ("POST", "/shares")):
         problem(client.request(method, other, headers=token, json=None), 401, "unauthorized")
     problem(client.get("/datasets/orders/rows", headers=token), 401, "unauthorized")
-    rotated = client.post(f"{path}/rotate-token", params={"overlap_seconds": 60}).json()
+    for body in ({"overlap_seconds": -1}, {"seconds": 0}):
+        problem(client.post(f"{path}/rotate-token", json=body), 400, "invalid-request")
+    rotated = client.post(f"{path}/rotate-token", json={"overlap_seconds": 60}).json()
     assert rotated["profile"]["bearerToken"] != profile["bearerToken"]
     assert rotated["previous_token_until"] is not None
     changed = client.patch(path, json={"grants": None}, headers={"If-Match": '"1"'}).json()
