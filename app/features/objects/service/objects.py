@@ -48,10 +48,12 @@ class TableObjects:
                 raise TableKeyRefused(
                     KeyRefusal.DENIED, "the dataset was renamed since the key was made: get another key"
                 )
-        elif KeyScope.READ not in principal.scopes_on(name):
-            raise scope_missing(KeyScope.READ.value)
-        else:
+        elif KeyScope.READ in principal.scopes_on(name):
             access = principal.access(name)
+        elif key.kind is ActorKind.RECIPIENT:
+            raise TableKeyRefused(KeyRefusal.DENIED, "the share has the table no longer for this recipient")
+        else:
+            raise scope_missing(KeyScope.READ.value)
         if not compare_digest(key.access, access_digest(access)):
             raise TableKeyRefused(
                 KeyRefusal.DENIED,

@@ -90,9 +90,11 @@ def _bound(access: RowAccess, latest: Schema, schema: Schema) -> BoundAccess:
     columns = frozenset(access.masked).union(each.name for each in schema.fields if each.id in ids)
     try:
         conditions = [parse_filter(text, schema) for text in access.where]
-    except InvalidFilter as error:
+    except InvalidFilter:
+        # The condition may have values that are hidden from the reader.
         raise GrantNotApplicable(
-            f"a condition of the grants of this key does not fit the dataset, so nothing is shown: {error.detail}"
+            "a condition of the grants does not fit the columns that the dataset has at this version, so nothing is "
+            "shown: ask who gave the grants, or read another version"
         ) from None
     where = None
     if conditions:
