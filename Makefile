@@ -126,8 +126,9 @@ open-readers: setup ## build the environments of the engines that `make test-ope
 	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-bench-spark-$(OPEN_SPARK) \
 		requirements/build.txt requirements/bench-spark-$(OPEN_SPARK).txt
 
-test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000)
-	@OPEN=long SHARES=long OPEN_HISTORIES=$(or $(OPEN_HISTORIES),1000) $(BIN)/python -m pytest tests/open
+test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000, OPEN_COMBINATIONS=10000)
+	@OPEN=long SHARES=long OPEN_HISTORIES=$(or $(OPEN_HISTORIES),1000) OPEN_COMBINATIONS=$(or $(OPEN_COMBINATIONS),10000) \
+		$(BIN)/python -m pytest tests/open
 
 check: setup lint types contracts
 

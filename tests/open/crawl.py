@@ -157,4 +157,5 @@ def of_others(whole: OpenDataset, narrow: NarrowDataset) -> Served:
             yield f"{place} of others", table.object(place)
     plan = answered(whole.client.post(f"{whole.path}/scans", json={})).json()
     for part in plan["parts"]:
-        yield "part of others", narrow.client.get(part["links"]["self"])
+        link = part["links"]["self"]
+        yield f"{link.rpartition('/')[2]} of others", narrow.client.get(link)

@@ -91,8 +91,8 @@ class _Writer:
             case 3:
                 dataset.succeed("clusterings", columns=["level"])
             case 4:
-                dataset.change({"kind": "rename", "name": "note", "to": "remark"})
-                dataset.change({"kind": "rename", "name": "remark", "to": "note"})
+                dataset.change({"kind": "rename", "name": "account", "to": "number"})
+                dataset.change({"kind": "rename", "name": "number", "to": "account"})
             case 5:
                 dataset.change({"kind": "add", "field": {"name": "late", "type": "string"}})
             case _:

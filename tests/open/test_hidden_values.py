@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from typing import Final
 
 import httpx2
 
-from tests.open.crawl import Served, by_catalogue, by_scans
+from tests.open.crawl import Served, by_catalogue, by_scans, by_sharing, of_others
 from tests.open.datasets import OpenDataset, Tenant
-from tests.open.grants import NarrowDataset
+from tests.open.grants import NarrowDataset, SharedDataset
 from tests.open.planted import marks, planted, restriction, visible_marks
 from tests.support.commit_seed import commit_seed
+from tests.support.left_out import left_out
 from tests.support.service import Service
 
 _GRANTS: Final = 2
@@ -64,3 +66,35 @@ def test_tables_have_no_hidden_value(service: Service) -> None:
     dataset = planted(Tenant.new(service), commit_seed())
     check_search(dataset, by_catalogue)
     assert check_dataset(dataset, commit_seed(), by_catalogue) > 10
+
+
+def test_objects_of_a_key_that_sees_everything_show_nothing(service: Service) -> None:
+    dataset = planted(Tenant.new(service), commit_seed())
+    narrow = NarrowDataset.of(dataset, restriction(random.Random(f"others {commit_seed()}")))
+    visible = visible_marks(narrow)
+    answers = list(of_others(dataset, narrow))
+    assert len(answers) > 10
+    for place, answer in answers:
+        assert answer.status_code in {403, 404}, place
+        # A path has values of partitions, which the response repeats.
+        assert marks(answer.content) <= visible | marks(place.encode()), place
+
+
+@left_out("OPEN", "test-open")
+def test_no_reader_gets_a_hidden_value(service: Service) -> None:
+    """`OPEN_COMBINATIONS`: how many datasets and readers. `OPEN_SEED`: the first seed. A failure names its seed."""
+    first, many = int(os.environ.get("OPEN_SEED", "0")), int(os.environ.get("OPEN_COMBINATIONS", "20"))
+    for seed in range(first, first + -(-many // (2 * _GRANTS))):
+        tenant = Tenant.new(service)
+        dataset = planted(tenant, seed)
+        try:
+            for crawl in (by_catalogue, by_scans):
+                check_dataset(dataset, seed, crawl)
+            dice = random.Random(f"recipients {seed}")
+            for _ in range(_GRANTS):
+                shared = SharedDataset.with_recipient(dataset, restriction(dice))
+                check_unseen(by_sharing(shared), visible_marks(shared))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
+        finally:
+            tenant.client.close()
