@@ -60,7 +60,11 @@ SHOWN = {
     ),
     *("list_savepoints", "get_savepoint", "list_tags", "get_tag"),
 }
-HIDDEN = {name for name in OF_DATA if not OPERATIONS[name][1].startswith(("/datasets", "/views", "/sources"))}
+HIDDEN = {
+    name
+    for name in OF_DATA
+    if not OPERATIONS[name][1].startswith(("/datasets", "/views", "/sources", "/shares"))
+}
 
 
 def row(region: str, number: str, level: int, note: str) -> Row:
@@ -124,8 +128,12 @@ class Part(World):
                 {"dataset": each, **upsert(row("us", f"{MARKER}-6", 9, MARKER)), **METADATA}
                 for each in ("people", "people_2")
             ]
+            share = {"name": "sales", "datasets": [{"name": "people"}]}
+            grants = [{"dataset": "people", "where": f"note != '{MARKER}'"}]
             return {
                 "dataset": dataset["id"],
+                "share": post("/shares", share)["id"],
+                "recipient": post("/shares/sales/recipients", {"name": MARKER, "grants": grants})["id"],
                 "job": failed["id"],
                 "webhook": post("/webhooks", {"dataset": "people", "url": self.receiver.url})["id"],
                 "view": "people_view",
