@@ -88,9 +88,10 @@ def fetched(link: str) -> httpx2.Response:
 def rows_of(shared: SharedDataset, version: int) -> pa.Table:
     """The rows of the files of a version."""
     found = [pq.read_table(io.BytesIO(answered(fetched(link)).content)) for link in links(shared, version)]
-    # A file that has not a column is one from before it: clients read nulls.
     empty = shared.rows(version)[:0]
-    return pa.concat_tables([empty, *found], promote_options="permissive") if found else empty
+    # A file that has not a column is one from before it: clients read nulls.
+    columns = pa.table({name: pa.nulls(0) for name in empty.column_names})
+    return pa.concat_tables([columns, *found], promote_options="permissive") if found else empty
 
 
 def test_files_have_what_recipients_see_of_a_few_histories(few_histories: Sequence[OpenDataset]) -> None:
