@@ -60,6 +60,9 @@ def planted(tenant: Tenant, seed: int | str) -> OpenDataset:
     dataset.succeed("writes", operation=insert, source={"kind": "rows", "rows": writer.rows(range(_ROWS))})
     for step in dice.sample(range(7), 4):
         writer.act(dataset, insert, step)
+    if "changelog" in kind:
+        # Until then the rows are in logs, which tables of engines do not have.
+        dataset.succeed("compactions")
     return dataset
 
 

@@ -113,7 +113,7 @@ daft.read_iceberg(table, io_config=IOConfig(s3=objects)).show(10)"""
 def _pandas(_: str, table: str) -> str:
     return f"""import delta_sharing
 # {PROFILE}: `profile` of POST /shares/{SHARE}/recipients, in a file. The share has the dataset under this name.
-print(delta_sharing.load_as_pandas("{PROFILE}#{SHARE}.default.{table}", limit=10))"""
+print(delta_sharing.load_as_pandas({f"{PROFILE}#{SHARE}.default.{table}"!r}, limit=10))"""
 
 
 def _loaded_table(uri: str, table: str, warehouse: str = "v3") -> str:
