@@ -15,6 +15,7 @@ from app.core.timeline.repository.timeline import TimelineStore
 from app.features.exports import compose as exports
 from app.features.maintenance import compose as maintenance
 from app.features.metastore import compose as metastore
+from app.features.monitoring import compose as monitoring
 from app.features.partitions import compose as partitions
 from app.features.reads import compose as reads
 from app.features.rendered_files import loops as rendered_files
@@ -38,6 +39,7 @@ FEATURES: Final = (
     exports.FEATURE,
     maintenance.FEATURE,
     metastore.FEATURE,
+    monitoring.FEATURE,
     reads.FEATURE,
     rendered_files.FEATURE,
     retention.FEATURE,

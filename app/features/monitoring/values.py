@@ -1,0 +1,106 @@
+"""The metrics that are gathered from the database and from the processes, and their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+
+class MetricKind(str, Enum):
+    """The type of a metric in the text format of Prometheus."""
+
+    COUNTER = "counter"
+    """Only grows, until what counts starts again."""
+    GAUGE = "gauge"
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric that is gathered. `help`: one sentence, which the documentation shows, too."""
+
+    name: str
+    kind: MetricKind = MetricKind.GAUGE
+    labels: tuple[str, ...] = ()
+    help: str
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One value of a metric. `labels`: a value for each label of the metric."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+GATHERED: Final[tuple[Metric, ...]] = (
+    Metric(name="headwater_workers_alive", help="Worker processes that have polled lately."),
+    Metric(
+        name="headwater_process_loops_still",
+        labels=("process",),
+        help="Loops of a process that stand still.",
+    ),
+    Metric(name="headwater_jobs_waiting", labels=("lane",), help="Jobs that wait for a worker."),
+    Metric(
+        name="headwater_jobs_oldest_waiting_seconds",
+        labels=("lane",),
+        help="The time for which the oldest of the jobs that could run has waited, in seconds.",
+    ),
+    Metric(name="headwater_jobs_running", labels=("lane",), help="Jobs that a process works on."),
+    Metric(
+        name="headwater_jobs_postponed",
+        help="Jobs that wait for the end of an outage of the storage or the database.",
+    ),
+    Metric(
+        name="headwater_consumer_lag_changes",
+        labels=("tenant", "dataset", "consumer"),
+        help="Changes that a consumer has not committed, of the 20 consumers that are farthest behind.",
+    ),
+    Metric(
+        name="headwater_consumer_lag_changes_max",
+        help="Changes that the consumer farthest behind has not committed.",
+    ),
+    Metric(
+        name="headwater_consumer_lag_changes_count",
+        help="Consumers with changes that they have not committed.",
+    ),
+    Metric(name="headwater_datasets", help="Datasets of all tenants."),
+    Metric(
+        name="headwater_datasets_late",
+        help="Datasets without a new version for much longer than the time between their versions.",
+    ),
+    Metric(
+        name="headwater_views_behind_seconds_max",
+        help="The time for which the view farthest behind lacks a change of its inputs, in seconds.",
+    ),
+    Metric(name="headwater_sources_failing", help="Sources whose last round has failed."),
+    Metric(name="headwater_webhooks_paused", help="Webhooks that are paused."),
+    Metric(name="headwater_quarantine_records", help="Records in quarantine."),
+    Metric(
+        name="headwater_storage_bytes",
+        labels=("tenant",),
+        help="Bytes that a tenant stores, of the 100 tenants that store most.",
+    ),
+    Metric(
+        name="headwater_disk_free_bytes",
+        labels=("process",),
+        help="Free bytes on the disk of the data directory of a process.",
+    ),
+    Metric(
+        name="headwater_disk_total_bytes",
+        labels=("process",),
+        help="Bytes of the disk of the data directory of a process.",
+    ),
+    Metric(
+        name="headwater_spark_executors",
+        labels=("process",),
+        help="Executors that a worker has on a cluster.",
+    ),
+    Metric(
+        name="headwater_storage_reachable",
+        help="Whether the storage can be written: 1, else 0.",
+    ),
+    Metric(name="headwater_redis_reachable", help="Whether Redis answers: 1, else 0."),
+)
+"""What the leader of the processes gathers once an interval."""
