@@ -115,8 +115,8 @@ class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 class FileCounts(NamedTuple):
     """Of the base files that some commits wrote, and of one part of them: how many there are at a version, the greatest
-    version that one of them is valid since, and the same of those that have deleted rows. `first`: where the commits
-    begin. `commit`: the last of them with files.
+    version that one of them is valid since, their checksum, and the same of those that have deleted rows. `first`:
+    where the commits begin. `commit`: the last of them with files.
     """
 
     first: int
@@ -124,8 +124,10 @@ class FileCounts(NamedTuple):
     commit: int
     files: int
     latest: int
+    checksum: int
     vectors: int
     latest_vector: int
+    vectors_checksum: int
 
 
 class FileBlock(NamedTuple):
@@ -138,11 +140,15 @@ class FileBlock(NamedTuple):
 
 
 class ValidFile(NamedTuple):
-    """A file at a version, and when that ends; None if it has not been removed. `hash`: of its path, in 32 bits."""
+    """A file at a version, and when that ends; None if it has not been removed. `hash`: of its path, in 32 bits.
+
+    `checksum`: of what identifies its row, in 64 bits. That of several files is the exclusive or of theirs.
+    """
 
     file: DataFile
     removed_version: int | None
     hash: int
+    checksum: int
 
     def is_in(self, block: FileBlock) -> bool:
         """Whether the file belongs to the block."""

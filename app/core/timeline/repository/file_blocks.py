@@ -1,8 +1,8 @@
 """The base files of a version by the commits that wrote them: how many there are, and those of a range of commits.
 
 A row of a file is valid from its `added_version` on, until it is removed, and is never valid again. So of some commits,
-the valid rows at a version are identified by their number and their greatest `added_version`: the rows at a later
-version with both equal are a part of them, and as many.
+the valid rows at a version are found by their number and their greatest `added_version`: the rows at a later version
+with both equal are a part of them, and as many. Their checksum shows whether some are not known any more.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ _FIRST: Final = bindparam("first", type_=BigInteger)
 _END: Final = bindparam("end", type_=BigInteger)
 _BASE: Final = and_(files.c.kind == literal_column(f"'{FileKind.BASE.value}'"), files.c.row_count > 0)
 _HASH: Final = func.hashtext(files.c.path)
+_CHECKSUM: Final = func.hashtextextended(files.c.path, files.c.added_version)
+_HASHES: Final = (_HASH.label("hash"), _CHECKSUM.label("row_checksum"))
 _SEPARATOR: Final = ","
 _MEMBERS: Final = len(FileCounts._fields)
 
@@ -65,6 +67,7 @@ def _counts(step: int, parts: int) -> Any:
         _part(parts).label("part"),
         added,
         has_vector.label("has_vector"),
+        _CHECKSUM.label("row_checksum"),
     )
     valid = union_all(*halves(columns, _BASE, WRITTEN >= _FIRST, WRITTEN < _END)).subquery()
     vectors = valid.c.has_vector
@@ -75,8 +78,10 @@ def _counts(step: int, parts: int) -> Any:
             func.max(valid.c.written).label("commit"),
             func.count().label("files"),
             func.max(valid.c.added_version).label("latest"),
+            func.bit_xor(valid.c.row_checksum).label("checksum"),
             func.count().filter(vectors).label("vectors"),
             func.coalesce(func.max(valid.c.added_version).filter(vectors), 0).label("latest_vector"),
+            func.coalesce(func.bit_xor(valid.c.row_checksum).filter(vectors), 0).label("vectors_checksum"),
         )
         .group_by(valid.c.begin, valid.c.part)
         .subquery()
@@ -147,7 +152,7 @@ class FileBlockStore:
         """
         end = files.c.removed_version
         of_kind = files.c.deletion_vector.is_not(None) if vectors else true()
-        columns = *FILE_COLUMNS, end, _HASH.label("hash")
+        columns = *FILE_COLUMNS, end, *_HASHES
         query = (
             union_all(*halves(columns, _BASE, of_kind, _in_block(block)))
             .order_by(literal_column(end.name).desc().nulls_first())
@@ -168,7 +173,7 @@ class FileBlockStore:
 
 
 def _files_of(blocks: Sequence[FileBlock]) -> CompoundSelect[Any]:
-    columns = *FILE_COLUMNS, files.c.removed_version, _HASH.label("hash")
+    columns = *FILE_COLUMNS, files.c.removed_version, *_HASHES
     return union_all(*halves(columns, _BASE, or_(*map(_in_block, blocks))))
 
 
@@ -178,4 +183,6 @@ def _in_block(block: FileBlock) -> ColumnElement[bool]:
 
 
 def _valid_file(row: Any) -> ValidFile:
-    return ValidFile(file=data_file(row), removed_version=row.removed_version, hash=row.hash)
+    return ValidFile(
+        file=data_file(row), removed_version=row.removed_version, hash=row.hash, checksum=row.row_checksum
+    )

@@ -1,9 +1,9 @@
 """Manifests and manifest lists of snapshots, rendered on request and cached by path.
 
 The files of a snapshot are cut into blocks by the commits that wrote them (`app/kernel/iceberg/file_cuts.py`). A
-manifest lists a block, or its deletion vectors. Its path has what identifies its rows, as
-`app/core/timeline/repository/file_blocks.py` says, and the digest of the table's form. So it is found again without a
-list, and a commit changes the paths of few.
+manifest lists a block, or its deletion vectors. Its path has what its rows are found by, as
+`app/core/timeline/repository/file_blocks.py` says, their checksum, and the digest of the table's form. So it is found
+again without a list as long as its rows are known, and a commit changes the paths of few.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -47,27 +49,30 @@ _FACTS_BYTES: Final = 8 * 1024 * 1024
 _LISTED_BYTES: Final = 1_024
 # Of files that are read from the catalogue at once.
 _BLOCKS_AT_ONCE: Final = 8
-_END: Final = 2**62
+_CHECKSUM_MAX: Final = 2**64 - 1
 _WAIT_SECONDS: Final = 60.0
 _DATA: Final = "m"
 _DELETES: Final = "d"
 _MANIFEST: Final = re.compile(
-    r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})([ae])s([01])-([0-9a-f]{16})\.avro",
+    r"([md])(\d{1,19})x(\d{1,19})(?:p(\d{1,9})of(\d{1,9}))?-(\d{1,19})n(\d{1,19})c([0-9a-f]{16})([ae])s([01])"
+    r"-([0-9a-f]{16})\.avro",
     re.ASCII,
 )
 _LIST: Final = re.compile(r"snap-(\d{1,18})-([0-9a-f]{16})\.avro", re.ASCII)
 
 
 class _Rows(NamedTuple):
-    """The rows of a manifest. `kind`: of files or of deletion vectors. `latest`, `number`: what identifies the rows.
+    """The rows of a manifest. `kind`: of files or of deletion vectors. `latest`, `number`: what the rows are found by.
 
-    `adds`: whether those since `latest` were added by the snapshot that is listed; else all of them exist.
+    `checksum`: of the rows, in 64 bits without a sign. `adds`: whether those since `latest` were added by the snapshot
+    that is listed; else all of them exist.
     """
 
     kind: str
     block: FileBlock
     latest: int
     number: int
+    checksum: int
     adds: bool
 
     @property
@@ -76,7 +81,8 @@ class _Rows(NamedTuple):
         block = self.block
         part = "" if block.parts == 1 else f"p{block.part}of{block.parts}"
         state = "a" if self.adds else "e"
-        return f"{self.kind}{block.first}x{block.end - block.first}{part}-{self.latest}n{self.number}{state}"
+        found_by = f"{self.latest}n{self.number}c{self.checksum:016x}"
+        return f"{self.kind}{block.first}x{block.end - block.first}{part}-{found_by}{state}"
 
 
 class _Cached(NamedTuple):
@@ -128,8 +134,8 @@ class SnapshotManifests:
             stated = part_manifest(name)
             if stated is not None and stated.form == form.digest and 0 < stated.version <= latest:
                 return self._once(form, name, lambda: self._part(form, stated.version, name))
-        elif (match := _MANIFEST.fullmatch(name)) and match[10] == form.digest:
-            return self._once(form, name, lambda: self._manifest(form, _rows_of(match), int(match[9])))
+        elif (match := _MANIFEST.fullmatch(name)) and match[11] == form.digest:
+            return self._once(form, name, lambda: self._manifest(form, _rows_of(match), int(match[10])))
         raise _no_such(name)
 
     def prepare(self, table: ServedTable) -> None:
@@ -222,7 +228,7 @@ class SnapshotManifests:
                 for each in valid
                 if each.is_in(state.block) and (state.kind == _DATA or has_vector(each))
             ]
-            if len(mine) != state.number:
+            if _checksum(each.checksum for each in mine) != state.checksum:
                 raise VersionExpired(
                     f"version {version} expired while its manifests were made",
                     version=version,
@@ -264,9 +270,8 @@ class SnapshotManifests:
     def _manifest(self, form: TableForm, rows: _Rows, spec_id: int) -> bytes:
         """A manifest whose list was rendered elsewhere, or whose bytes are not cached any more."""
         dataset = form.dataset
-        # One more, which shows whether the name identifies the rows.
-        at, count = (dataset.tenant_id, dataset.id, rows.latest), rows.number + 1
-        valid = self.blocks.last_files(*at, rows.block, count, vectors=rows.kind == _DELETES)
+        at = dataset.tenant_id, dataset.id, rows.latest
+        valid = self.blocks.last_files(*at, rows.block, rows.number, vectors=rows.kind == _DELETES)
         manifest = self._by_spec(form, rows, _identified(rows, valid)).get(spec_id)
         if manifest is None:
             raise _no_such(rows.name)
@@ -276,10 +281,17 @@ class SnapshotManifests:
 def _states_of(block: FileBlock, counts: Sequence[FileCounts], version: int) -> Iterable[_Rows]:
     latest = max(each.latest for each in counts)
     commit = max(each.commit for each in counts)
-    yield _Rows(_DATA, block, latest, sum(each.files for each in counts), commit == version)
+    number, checksum = sum(each.files for each in counts), _checksum(each.checksum for each in counts)
+    yield _Rows(_DATA, block, latest, number, checksum, commit == version)
     if vectors := sum(each.vectors for each in counts):
         latest = max(each.latest_vector for each in counts)
-        yield _Rows(_DELETES, block, latest, vectors, latest == version)
+        checksum = _checksum(each.vectors_checksum for each in counts)
+        yield _Rows(_DELETES, block, latest, vectors, checksum, latest == version)
+
+
+def _checksum(checksums: Iterable[int]) -> int:
+    """The checksum of all, without a sign."""
+    return reduce(xor, checksums, 0) & _CHECKSUM_MAX
 
 
 def _rows_of(match: re.Match[str]) -> _Rows:
@@ -288,18 +300,16 @@ def _rows_of(match: re.Match[str]) -> _Rows:
     if parts & (parts - 1) or max(first + size, latest) >= 2**63 or not 0 < number <= _FILES_MAX:
         raise _no_such(match[0])
     block = FileBlock(first, first + size, part, parts or 1)
-    return _Rows(match[1], block, latest, number, match[8] == "a")
+    return _Rows(match[1], block, latest, number, int(match[8], 16), match[9] == "a")
 
 
 def _identified(rows: _Rows, valid: Sequence[ValidFile]) -> list[ValidFile]:
-    """Of rows that are valid at the latest version of some, those that are `number` at a later one. Raises NotFound."""
-    by_end = sorted(valid, key=lambda each: -(each.removed_version or _END))
-    chosen, others = by_end[: rows.number], by_end[rows.number :]
-    apart = not others or others[0].removed_version != chosen[-1].removed_version
-    latest = max((each.file.added_version or 0 for each in chosen), default=0)
-    if len(chosen) < rows.number or not apart or latest != rows.latest:
+    """The rows in the order of their paths. Raises NotFound if they are not the ones that are stated."""
+    latest = max((each.file.added_version or 0 for each in valid), default=0)
+    stated = rows.number, rows.latest, rows.checksum
+    if (len(valid), latest, _checksum(each.checksum for each in valid)) != stated:
         raise _no_such(rows.name)
-    return sorted(chosen, key=lambda each: each.file.path)
+    return sorted(valid, key=lambda each: each.file.path)
 
 
 def _key(form: TableForm, state: _Rows) -> str:

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 from pyroaring import FrozenBitMap
+from sqlalchemy import and_, delete, select
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.tables import files
 from app.core.timeline.values import FileBlock, Published
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service import blocks
@@ -277,6 +279,33 @@ def test_expired_version_is_listed_until_rows_of_its_files_are_removed(
     assert lost[-1] < VERSIONS
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_manifest_of_an_expired_version_has_the_same_rows_or_is_not_found(
+    stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests], seed: int
+) -> None:
+    rendered, dice = rendering(), Random(seed)
+    contents = {
+        name: rendered.find(served(history), name)
+        for version in range(1, VERSIONS + 1)
+        for name in listed(rendered, history, "v3", version)
+    }
+    # Files of versions with a name stay longer than others that were removed later.
+    with stores.database.tenant(history.tenant_id) as connection:
+        removed = connection.execute(
+            select(files.c.path, files.c.added_version).where(files.c.removed_version.is_not(None))
+        ).all()
+        for path, added_version in dice.sample(removed, len(removed) // 2):
+            row = and_(files.c.path == path, files.c.added_version == added_version)
+            connection.execute(delete(files).where(row))
+    elsewhere, lost = rendering(), 0
+    for name, content in contents.items():
+        try:
+            assert elsewhere.find(served(history), name) == content
+        except NotFound:
+            lost += 1
+    assert 0 < lost < len(contents)
+
+
 def test_version_whose_files_are_removed_while_it_is_listed_is_not_found(
     stores: Stores, history: Dataset, rendering: Callable[[], SnapshotManifests],
     monkeypatch: pytest.MonkeyPatch,
@@ -373,11 +402,11 @@ def test_name_of_all_files_reads_no_more_than_it_states(
 
 @pytest.mark.parametrize(
     "name",
-    ["m0x4-1n1as0-0000000000000000.avro", "snap-1-0000000000000000.avro", "snap-99-{digest}.avro",
+    ["m0x4-1n1{sum}as0-0000000000000000.avro", "snap-1-0000000000000000.avro", "snap-99-{digest}.avro",
      "snap-0-{digest}.avro", "snap-1-{digest}c.avro",
-     "m0x4-9999999999999999999n1as0-{digest}.avro", "m0x4-1n0as0-{digest}.avro", "d0x4-1n0as0-{digest}.avro",
-     "m\u0660x4-1n1as0-{digest}.avro", "m0x4-1n99as0-{digest}.avro", "m0x4p1of3-1n1as0-{digest}.avro", "../m.avro",
-     "d0x64-1n1es0-{digest}.avro"],
+     "m0x4-9999999999999999999n1{sum}as0-{digest}.avro", "m0x4-1n0{sum}as0-{digest}.avro",
+     "d0x4-1n0{sum}as0-{digest}.avro", "m\u0660x4-1n1{sum}as0-{digest}.avro", "m0x4-1n99{sum}as0-{digest}.avro",
+     "m0x4p1of3-1n1{sum}as0-{digest}.avro", "../m.avro", "d0x64-1n1{sum}es0-{digest}.avro"],
 )  # fmt: skip
 def test_no_other_name_is_found(
     history: Dataset, rendering: Callable[[], SnapshotManifests], name: str
@@ -385,4 +414,4 @@ def test_no_other_name_is_found(
     rendered = rendering()
     digest = rendered.forms.of(served(history, "v3")).digest
     with pytest.raises(NotFound):
-        rendered.find(served(history, "v3"), name.replace("{digest}", digest))
+        rendered.find(served(history, "v3"), name.replace("{digest}", digest).replace("{sum}", f"c{0:016x}"))
