@@ -21,6 +21,7 @@ from app.features.objects.service.renderings import Renderings
 from app.features.rendered_files.values import RenderedFile
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.store_fixtures import Stores
@@ -33,19 +34,17 @@ def served(dataset: Dataset, variant: str = "v3", access: RowAccess = EVERYTHING
 
 @dataclass(kw_only=True)
 class KnownRenderer:
-    """Files whose rendering the test states. `render`: None for a file without a visible row. `calls`: the versions."""
+    """Files whose rendering the test states. `render`: None for a file without a visible row."""
 
     render: Callable[[Dataset, DataFile], RenderedFile | None]
-    calls: list[int]
 
     def require(
         self,
         dataset: Dataset,
-        version: int,
+        definition: DatasetDefinition,
         access: RowAccess,
         files: Sequence[DataFile],
     ) -> list[RenderedFile]:
-        self.calls.append(version)
         return [each for file in files if (each := self.render(dataset, file)) is not None]
 
 
@@ -55,7 +54,7 @@ def visible_files(stores: Stores, render: Callable[[Dataset, DataFile], Rendered
         planner=FilePlanner(timeline=stores.timeline),
         timeline=stores.timeline,
         blocks=FileBlockStore(stores.database),
-        renderer=KnownRenderer(render=render, calls=[]),
+        renderer=KnownRenderer(render=render),
     )
 
 

@@ -82,7 +82,6 @@ def rendered_files_of(
     )
     return RenderedFiles(
         objects=objects,
-        timeline=versioned,  # type: ignore[arg-type]
         renderings=_Schemas(versioned),  # type: ignore[arg-type]
         slices=slices,
     )

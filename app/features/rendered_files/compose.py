@@ -25,7 +25,6 @@ def rendered_files(process: ApiProcess) -> RenderedFiles:
     platform = process.platform
     return RenderedFiles(
         objects=process.once(rendered_objects),
-        timeline=platform.stores.timeline,
         renderings=process.once(renderings),
         slices=SliceReader(platform.reader, VectorReader(platform.storage)),
     )

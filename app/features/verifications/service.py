@@ -17,11 +17,11 @@ from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
 from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.verification import FoldVerdict, check_verifiable, plan_fold
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest, NotVerifiable
 from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
 from app.kernel.format.schema.schema import Schema
@@ -88,9 +88,7 @@ class RunVerify:
     def _verdict(self, dataset: Dataset, version: int, feed: _Feed, tag: str) -> FoldVerdict:
         start = self._files(dataset, feed.from_version) if feed.from_version else []
         files = self._files(dataset, version)
-        definition = under_schema(
-            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-        )
+        definition = definition_at(self.timeline, dataset, version)
         all_files = [*start, *files, *(segment.file for segment in feed.segments)]
         tasks = plan_fold(
             definition, start, files, feed.segments, self._schemas(dataset, definition, all_files)

@@ -16,6 +16,7 @@ import pytest
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.service.plan_files import FilePlanner, FileSelection
+from app.core.timeline.service.version_definition import definition_at
 from app.features.objects.ports import ObjectContent, ServedTable
 from app.features.rendered_files.service.files import RenderedFiles
 from app.features.rendered_files.service.tree import RenderedTree
@@ -99,7 +100,8 @@ class Renderer:
         """The rendered files of a version."""
         dataset = self.dataset(name)
         number = dataset.version if version is None else version
-        return self.files.require(dataset, number, access, self.sources(dataset, version))
+        definition = definition_at(self.service.platform.stores.timeline, dataset, number)
+        return self.files.require(dataset, definition, access, self.sources(dataset, version))
 
     def content(self, name: str, access: RowAccess, file: RenderedFile) -> bytes:
         """The bytes of a rendered file, as a client gets them."""

@@ -16,6 +16,7 @@ import msgspec
 from app.access.errors import NotFound
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.plan_files import FilePlanner, ReachedGroup, reached_groups
+from app.core.timeline.service.version_definition import definition_at
 from app.features.iceberg.plans import (
     CompletedPlan,
     ContentFile,
@@ -28,7 +29,6 @@ from app.features.iceberg.service.table_form import TableForm, TableForms
 from app.features.iceberg.service.visible_files import VisibleFiles
 from app.features.objects.ports import ServedTable
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.iceberg.expressions import InvalidExpression, expression_filter
@@ -148,9 +148,8 @@ class PlanScans:
         """The dataset under the schema whose names the filter has."""
         dataset = form.dataset
         definition = dataset.definition
-        if task.use_snapshot_schema and task.version != dataset.version:
-            schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, task.version)
-            definition = under_schema(definition, schema)
+        if task.use_snapshot_schema:
+            definition = definition_at(self.timeline, dataset, task.version)
         return form.visible_definition(definition) if form.in_part else definition
 
 

@@ -12,12 +12,12 @@ from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.core.timeline.service.plan_files import FilePlanner, reached_groups
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.values import FileBlock
 from app.features.iceberg.service.table_form import CACHE_SECONDS, TableForm
 from app.features.rendered_files.values import RenderedFile
 from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -39,11 +39,12 @@ class FileRenderer(Protocol):
     """Renders data files for an access."""
 
     def require(
-        self, dataset: Dataset, version: int, access: RowAccess, files: Sequence[DataFile]
+        self, dataset: Dataset, definition: DatasetDefinition, access: RowAccess, files: Sequence[DataFile]
     ) -> Sequence[RenderedFile]:
         """The files with what the access shows of them at a version, without those of which it shows no row.
 
-        Raises RenderingUnderWay if that takes longer than a request should wait.
+        `definition`: the dataset under the schema of the version. Raises RenderingUnderWay if that takes longer than a
+        request should wait.
         """
         ...
 
@@ -77,14 +78,15 @@ class VisibleFiles:
 
     def _render(self, form: TableForm, version: int) -> tuple[DataFile, ...]:
         dataset = form.dataset
-        definition = self._definition(dataset, version)
+        # The conditions of the access have the names of this schema.
+        definition = definition_at(self.timeline, dataset, version)
         where = form.bound(definition.schema).where
         try:
             groups = list(self.planner.base_files(dataset, definition, version, where))
         except VersionExpired:
             groups = list(reached_groups(definition, self._expired(dataset, version), where))
         stored = [file for group in groups for file in group.files if file.row_count]
-        rendered = self.renderer.require(dataset, version, form.access, stored)
+        rendered = self.renderer.require(dataset, definition, form.access, stored)
         return tuple(sorted(map(form.visible_file, rendered), key=_place))
 
     def _expired(self, dataset: Dataset, version: int) -> Sequence[DataFile]:
@@ -99,11 +101,3 @@ class VisibleFiles:
                 earliest=dataset.earliest_version,
             )
         return [each.file for each in valid]
-
-    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        """The dataset under the schema that it had at a version, whose names the conditions of the access have."""
-        if version == dataset.version:
-            return dataset.definition
-        return under_schema(
-            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-        )

@@ -21,6 +21,7 @@ from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job, JobState
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.accept_pinned import AcceptPinned
+from app.core.timeline.service.version_definition import definition_at
 from app.features.exports.tasks import reads_feed
 from app.features.reads.content import JoinedContent
 from app.features.reads.errors import JobNotFinished, NoCommits
@@ -30,7 +31,6 @@ from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.change_selection import check_feed_access
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest, ReportedError
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
@@ -223,10 +223,8 @@ class ReadJobs:
         Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
         """
         definition = dataset.definition
-        if version not in (None, dataset.version) and definition.schema.id != 1:
-            definition = under_schema(
-                definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-            )
+        if version is not None:
+            definition = definition_at(self.timeline, dataset, version)
         projection(definition.schema, new.columns)
         check_partitions(definition, new.partitions)
         check_order(definition.schema, new.order_by)

@@ -18,6 +18,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.values import FoundKeys, KeyQuery
@@ -25,7 +26,6 @@ from app.features.versions.service.versions import VersionOf
 from app.infra.files.lookups.key_search import FoundTombstone, KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, bucket_file_group, halved_slot
 from app.kernel.format.halving import file_groups_of, inside
@@ -115,7 +115,7 @@ class RowLookup:
     def _find(
         self, dataset: Dataset, keys: pa.Table, query: KeyQuery, access: RowAccess, version: int
     ) -> FoundKeys:
-        definition = self._definition(dataset, version)
+        definition = definition_at(self.timeline, dataset, version)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         bound.refuse_masked(key_fields(definition), "a lookup by key")
         result_schema = projection(definition.schema, query.columns)
@@ -148,7 +148,7 @@ class RowLookup:
         None if its time was over at the commit of the version, or, for the latest version, at the next commit. Also
         None for a reader that may not see all rows, or not the ordering value. Raises CorruptFile.
         """
-        definition = self._definition(dataset, version)
+        definition = definition_at(self.timeline, dataset, version)
         ordering_field = member_root(definition.ordering_field, definition.schema.names())
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         if ordering_field is None or bound.where is not None or bound.hides_any([ordering_field]):
@@ -176,13 +176,6 @@ class RowLookup:
             for found in self.search.tombstones(definition, files, encoded_keys).values():
                 return found
         return None
-
-    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        """The dataset under the schema that it had at a version."""
-        definition = dataset.definition
-        if version == dataset.version or definition.schema.id == 1:
-            return definition
-        return under_schema(definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
     def _rows(
         self,

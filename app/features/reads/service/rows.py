@@ -19,6 +19,7 @@ from app.core.catalog.values import Dataset
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.service.later_corrections import LaterCorrections, may_be_corrected
 from app.features.reads.values import RowPage
@@ -32,7 +33,6 @@ from app.kernel.codecs.meta_on_read import (
 )
 from app.kernel.commit.read_plan import in_globs, plan_read
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.partition.members import key_fields
@@ -143,7 +143,7 @@ class ReadTable:
         return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query, access)
 
     def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition, access: RowAccess) -> RowPage:
-        definition = self._definition(dataset, position.version)
+        definition = definition_at(self.timeline, dataset, position.version)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         corrects = may_be_corrected(dataset, position.version)
         selection = _row_selection(definition, query, bound, with_offsets=corrects)
@@ -186,13 +186,6 @@ class ReadTable:
             if corrects
             else None,
         )
-
-    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        """The dataset under the schema that it had at a version."""
-        latest = dataset.definition
-        if version == dataset.version or latest.schema.id == 1:
-            return latest
-        return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
     def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
         if query.page_token is not None:

@@ -19,6 +19,7 @@ from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.read_commit_times import commit_times_to
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.exports.tasks import (
     ExportFormat,
@@ -46,7 +47,6 @@ from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.kernel.commit.read_plan import plan_read
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import FileKind
@@ -87,7 +87,9 @@ class RunReads:
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
         incremental = task.query is ReadQuery.INCREMENTAL
-        definition = dataset.definition if incremental else self._definition(dataset, task.version)
+        definition = (
+            dataset.definition if incremental else definition_at(self.timeline, dataset, task.version)
+        )
         spec = _spec(definition, task, dataset.definition.schema)
         if task.meta:
             times = commit_times_to(self.timeline, job.tenant_id, job.dataset_id, task.version)
@@ -128,13 +130,6 @@ class RunReads:
             return result
         truncated = msgspec.UNSET if listed.end is None else True
         return msgspec.structs.replace(result, commits=listed.commits, commits_truncated=truncated)
-
-    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        if version == dataset.version or dataset.definition.schema.id == 1:
-            return dataset.definition
-        return under_schema(
-            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-        )
 
     def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> Sequence[ReadSource]:
         groups = LiveGroups(

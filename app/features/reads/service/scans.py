@@ -24,6 +24,7 @@ from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.plan_files import FilePlanner, FileSelection
+from app.core.timeline.service.version_definition import definition_at
 from app.features.reads.content import stream_parts
 from app.features.reads.errors import ScanTooLarge
 from app.features.reads.scans import (
@@ -46,7 +47,6 @@ from app.kernel.commit.read_plan import in_globs, plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.file_columns import file_type
@@ -117,7 +117,7 @@ class ScanTables:
 
     def _plan(self, dataset: Dataset, new: CreateScan, access: RowAccess) -> PlannedScan:
         version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
-        definition = self._definition(dataset, version)
+        definition = definition_at(self.timeline, dataset, version)
         result_schema = projection(definition.schema, new.columns)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         check_partitions(definition, new.partitions)
@@ -214,7 +214,7 @@ class ScanTables:
             sources = self._group(dataset, version, place, name)
         else:
             sources = [self._source(dataset, version, place, name)]
-        return self._definition(dataset, version), sources
+        return definition_at(self.timeline, dataset, version), sources
 
     def open(self, file: RunFile) -> pa.NativeFile:
         """The bytes of a file. Raises CorruptFile."""
@@ -222,14 +222,6 @@ class ScanTables:
 
     def _keep(self, dataset: Dataset, version: int, seconds: float) -> None:
         self.versions.leases.acquire(dataset.tenant_id, dataset.id, version, SCANS, seconds)
-
-    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        """The dataset under the schema that it had at a version."""
-        if version == dataset.version or dataset.definition.schema.id == 1:
-            return dataset.definition
-        return under_schema(
-            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-        )
 
     def _source(self, dataset: Dataset, version: int, place: _PartName, name: str) -> TableRows:
         """The rows of a part, among the files of its group at the version. Raises NotFound, VersionExpired."""
@@ -290,7 +282,7 @@ class ScanTables:
                 rows=file.row_count,
                 size_bytes=file.size_bytes,
             )
-            for file in self.rendered.require(dataset, version, access, files)
+            for file in self.rendered.require(dataset, definition, access, files)
         ]
 
     def _rendered(self, dataset: Dataset, access: RowAccess, place: _RenderedPlace) -> RunFile:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
-from app.core.timeline.ports import VersionReader
 from app.features.objects.service.renderings import Renderings
 from app.features.rendered_files.service.data_file import DataFileRendering
 from app.features.rendered_files.service.objects import RenderedContent, RenderedObjects
 from app.features.rendered_files.service.view import FileView
 from app.features.rendered_files.values import RenderedFile, RenderedForm
 from app.infra.files.slices.file_slice import SliceReader
-from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.commit.write_plan import WriteScope, reaches
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
@@ -25,30 +22,25 @@ from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.row_access import RowAccess
 
-_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
-_COLUMN_BYTES: Final = 256
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderedFiles:
     """Renders data files, and finds those that were rendered. May be called by many threads at once."""
 
     objects: RenderedObjects
-    timeline: VersionReader
     renderings: Renderings
     slices: SliceReader
-    _schemas: ByteCache[tuple[str, int], Schema] = field(default_factory=lambda: ByteCache(_SCHEMAS_BYTES))
 
     def require(
-        self, dataset: Dataset, version: int, access: RowAccess, files: Sequence[DataFile]
+        self, dataset: Dataset, definition: DatasetDefinition, access: RowAccess, files: Sequence[DataFile]
     ) -> list[RenderedFile]:
         """The files of a version with what the access shows of them, in this order, without those that have no visible
-        row. `files`: base files of the version; others have no rows of a table and are left out.
+        row. `definition`: the dataset under the schema of the version. `files`: base files of the version; others have
+        no rows of a table and are left out.
 
-        One query if all were rendered before. Raises RenderingUnderWay, GrantNotApplicable, VersionExpired,
-        CorruptFile, Unavailable.
+        One query if all were rendered before. Raises RenderingUnderWay, GrantNotApplicable, CorruptFile, Unavailable.
         """
-        views = self._views(dataset, self._schema_at(dataset, version), access)
+        views = self._views(dataset, definition, access)
         renderings = []
         for file in files:
             view = views.of(file.schema_id)
@@ -104,26 +96,14 @@ class RenderedFiles:
         schemas = self._by_id(dataset)
         if schema_id not in schemas or file_schema_id not in schemas:
             return None
-        return self._views(dataset, schemas[schema_id], access).of(file_schema_id)
+        definition = under_schema(dataset.definition, schemas[schema_id])
+        return self._views(dataset, definition, access).of(file_schema_id)
 
-    def _views(self, dataset: Dataset, schema: Schema, access: RowAccess) -> _Views:
-        latest = dataset.definition
-        definition = latest if schema.id == latest.schema.id else under_schema(latest, schema)
-        return _Views(self._by_id(dataset), definition, access, latest.schema)
+    def _views(self, dataset: Dataset, definition: DatasetDefinition, access: RowAccess) -> _Views:
+        return _Views(self._by_id(dataset), definition, access, dataset.definition.schema)
 
     def _by_id(self, dataset: Dataset) -> Mapping[int, Schema]:
         return {schema.id: schema for schema in self.renderings.schemas(dataset)}
-
-    def _schema_at(self, dataset: Dataset, version: int) -> Schema:
-        latest = dataset.definition.schema
-        if version == dataset.version or latest.id == 1:
-            return latest
-        key = dataset.id, version
-        schema = self._schemas.get(key)
-        if schema is None:
-            schema = self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-            self._schemas.put(key, schema, _COLUMN_BYTES * len(schema.fields))
-        return schema
 
 
 class _Views:

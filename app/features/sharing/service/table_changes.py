@@ -11,6 +11,7 @@ import msgspec
 
 from app.core.timeline.errors import OffsetExpired
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_definition import definition_at
 from app.features.objects.values import SHARE
 from app.features.sharing.repository.change_versions import ChangeVersionStore
 from app.features.sharing.service.change_files import ChangeFiles
@@ -66,7 +67,7 @@ class TableChanges:
         """
         dataset, access = read.table.dataset, read.table.access
         first, last = self._range(read, span)
-        schema = self.forms.schema_at(read.table, last)
+        schema = definition_at(self.timeline, dataset, last).schema
         table = self._format(read, schema, first)
         lines = head_lines(table)
         versions = self.versions.versions(dataset.tenant_id, dataset.id, first, last, VERSIONS_MAX + 1)

@@ -9,12 +9,12 @@ import msgspec
 
 from app.access.tenants.values import Principal
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_definition import definition_at
 from app.features.objects.service.published_files import FilePublication, ServedFiles
 from app.features.sharing.values import DeletedRows, SharedTable
 from app.kernel.delta.actions import ResponseFormat, TableFormat, reader_features
 from app.kernel.delta.schemas import by_name, has_uuid, has_zoneless_times, without_columns
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
@@ -87,7 +87,8 @@ class SharedForms:
         """
         table = read.table
         latest = table.dataset.definition
-        schema = self.schema_at(table, version)
+        definition = definition_at(self.timeline, table.dataset, version)
+        schema = definition.schema
         bound = bind_access(table.access, latest.schema, schema)
         files = self.publication.of(table.dataset, shows_own=False).files
         schemas = tuple(files.schemas[number] for number in sorted(files.schemas))
@@ -114,15 +115,7 @@ class SharedForms:
         )
         if is_delta:
             check_features(read.capabilities, table_format)
-        definition = latest if schema is latest.schema else under_schema(latest, schema)
         return SharedForm(definition=definition, access=bound, files=files, format=table_format)
-
-    def schema_at(self, table: SharedTable, version: int) -> Schema:
-        """The schema of a version. Raises NotFound (dataset gone)."""
-        dataset = table.dataset
-        if version in (0, dataset.version) or dataset.definition.schema.id == 1:
-            return dataset.definition.schema
-        return self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
 
 
 def masked_ids(schema: Schema, access: BoundAccess) -> frozenset[int]:

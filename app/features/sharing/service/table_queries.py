@@ -193,7 +193,7 @@ class TableQueries:
     ) -> Iterator[list[_ServedFile]]:
         missing = limit
         for files in self._planned(read, form, version, where):
-            batch = self._served(read, form, version, files, where)
+            batch = self._served(read, form, files, where)
             if missing is not None:
                 batch, missing = _first(batch, missing)
             yield batch
@@ -220,7 +220,6 @@ class TableQueries:
         self,
         read: TableRead,
         form: SharedForm,
-        version: int,
         files: Sequence[DataFile],
         where: Filter | None,
     ) -> list[_ServedFile]:
@@ -230,7 +229,7 @@ class TableQueries:
             {
                 each.source.path: each
                 for each in self.rendered_files.require(
-                    read.table.dataset, version, read.table.access, others
+                    read.table.dataset, form.definition, read.table.access, others
                 )
                 if where is None or may_match(where, each.statistics, form.definition.schema, each.row_count)
             }

@@ -15,10 +15,10 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.service.versions import VersionOf
 from app.kernel.commit.comparison import RowDifferences, compare_files, compare_schemas, plan_comparison
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile
 
 
@@ -80,8 +80,9 @@ class RunComparisons:
 
     def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> ComparisonResult:
         versions = task.from_version, task.to_version
-        schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
-        dataset_before, dataset_after = (under_schema(dataset.definition, schema) for schema in schemas)
+        dataset_before, dataset_after = (
+            definition_at(self.timeline, dataset, version) for version in versions
+        )
         # A later schema can hold all values of an earlier one.
         later = max(dataset_before, dataset_after, key=lambda each: each.schema.id)
         files_before, files_after = (self._files(dataset, version) for version in versions)
@@ -99,7 +100,7 @@ class RunComparisons:
             ),
             columns={names[number]: count for number, count in sorted(rows.values.items())},
             files=compare_files(files_before, files_after),
-            schema=compare_schemas(*schemas),
+            schema=compare_schemas(dataset_before.schema, dataset_after.schema),
         )
 
     def _files(self, dataset: Dataset, version: int) -> list[DataFile]:

@@ -22,6 +22,7 @@ from app.core.jobs.values import Accepted, Job
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.core.timeline.service.name_winner import NameWinner
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.errors import NotEnoughWrites
 from app.features.versions.repository import NamedVersionStore
@@ -29,7 +30,6 @@ from app.features.versions.service.versions import VersionOf
 from app.features.versions.values import RestorePoint
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
@@ -143,9 +143,7 @@ class StageEarlier:
         version = self._version(dataset, target)
         with self.pins.pin(job.tenant_id, [(dataset.id, version)], tag):
             plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
-            then = under_schema(
-                dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
-            )
+            then = definition_at(self.timeline, dataset, version)
             tasks = plan_restaging(
                 plan,
                 then,
