@@ -149,7 +149,7 @@ contracts: setup ## the direction of imports
 openapi: setup ## write the schema that the service serves to openapi/openapi.json, and the Python client's values of it
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
-	@$(BIN)/headwater models
+	@$(BIN)/python -m clients.generator
 
 typescript: ## build and test the TypeScript package from openapi/openapi.json (needs Node.js 20 and npm)
 	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test

@@ -14,8 +14,9 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The packages of this repository. The server depends on the client, so it is installed first.
-PACKAGES = {"headwater-client": ROOT / "clients" / "python", "headwater": ROOT}
+# The packages of this repository. The client is last: an environment may have a server that brought the command
+# `headwater`, which the client brings now, and which goes with that server.
+PACKAGES = {"headwater": ROOT, "headwater-client": ROOT / "clients" / "python"}
 
 
 def fingerprint(locks: list[Path]) -> str:

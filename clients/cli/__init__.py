@@ -1,8 +1,18 @@
-"""The command line: `headwater up`, `headwater init`, `headwater doctor`, `headwater openapi`, `headwater models`,
-`headwater backup`, `headwater restore`, `headwater verify`, `headwater tenants …`, `headwater keys …`,
-`headwater audit`, `headwater usage`, `headwater export`, `headwater demo …`.
+"""What the server adds to the command line `headwater`: `up`, `init`, `doctor`, `backup`, `server restore`, …
+
+The command line itself is `headwater_client.cli`. `main` runs it with the commands of the server, however these are
+installed.
 """
 
-from clients.cli.main import main
+import sys
+
+from clients.cli.commands import COMMANDS as OF_THE_SERVER
+from headwater_client.cli.main import run
+from headwater_client.cli.registry import COMMANDS, merged
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Runs the command of the arguments, and ends the process with its exit code."""
+    sys.exit(run(sys.argv[1:], merged([COMMANDS, OF_THE_SERVER])))

@@ -1,6 +1,6 @@
 """`python -m clients.cli` is `headwater`."""
 
-from clients.cli.main import main
+from clients.cli import main
 
 if __name__ == "__main__":
     main()

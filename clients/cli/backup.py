@@ -1,4 +1,4 @@
-"""`headwater backup`, `headwater restore` and `headwater verify`."""
+"""`headwater backup`, `headwater server restore` and `headwater server verify`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from app.kernel.format.errors import HeadwaterError
 from app.process.backup import BackupError, back_up
 from app.process.backup import restore as restore_backup
 from app.process.backup.take import STORAGE_SECONDS_MAX
-from clients.cli.failure import CommandError
+from clients.cli.settings import settings_of
+from headwater_client.cli.failure import CommandError
 
 _FAULTS_SHOWN = 100
 
@@ -32,7 +33,7 @@ def backup(folder: Path, *command: str, storage_seconds: float = STORAGE_SECONDS
     storage_seconds
         The time after which that command is ended.
     """
-    settings = Settings.from_environment()
+    settings = settings_of()
     try:
         manifest = back_up(
             settings.migration_database_url,
@@ -59,7 +60,7 @@ def restore(folder: Path) -> None:
     folder
         The folder of the backup.
     """
-    settings = Settings.from_environment()
+    settings = settings_of()
     try:
         manifest, _ = restore_backup(
             settings.migration_database_url,
@@ -82,7 +83,7 @@ def verify(*, contents: bool = False) -> None:
     contents
         Read all files, and compare their sizes and checksums with those that were recorded when they were written.
     """
-    _verify(Settings.from_environment(), contents=contents)
+    _verify(settings_of(), contents=contents)
 
 
 def _verify(settings: Settings, *, contents: bool) -> None:
@@ -94,7 +95,7 @@ def _verify(settings: Settings, *, contents: bool) -> None:
         if shown <= _FAULTS_SHOWN:
             print(fault, file=sys.stderr, flush=True)
 
-    database = Database(settings.database_url, application_name="headwater verify", connections_max=1)
+    database = Database(settings.database_url, application_name="headwater server verify", connections_max=1)
     try:
         report = check_files(database, open_storage(settings.storage_uri)).run(show, contents=contents)
     except HeadwaterError as error:

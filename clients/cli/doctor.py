@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from app.infra.runtime.data_directory import DataDirectory, DataDirectoryError
-from app.infra.settings import Settings
 from app.process.doctor import Examined, Verdict, examine
-from clients.cli.failure import CommandError
+from clients.cli.settings import settings_of
+from headwater_client.cli.failure import CommandError
 
 
 def doctor(*, data: Path | None = None) -> None:
@@ -27,7 +27,7 @@ def doctor(*, data: Path | None = None) -> None:
     except DataDirectoryError as error:
         raise CommandError(str(error)) from error
     failures = 0
-    for found in examine(Settings.from_environment({**os.environ, **own}), Examined.DEPLOYMENT):
+    for found in examine(settings_of({**os.environ, **own}), Examined.DEPLOYMENT):
         print(f"{found.verdict.value:<8} {found.name:<19} {found.detail}", flush=True)
         failures += found.verdict is Verdict.FAILED
     if failures:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clients.cli.failure import CommandError
-from clients.cli.service import service
 from clients.export.folder import locked
 from clients.export.tenant import TenantExport
 from clients.export.values import ExportError
+from headwater_client.cli.failure import CommandError
+from headwater_client.cli.service import SERVICE, Service
 
 
-def export(folder: Path, *, datasets: str = "*") -> None:
+def export(folder: Path, *, datasets: str = "*", service: Service = SERVICE) -> None:
     """Copy all of a tenant's data to a folder: definitions, rows and changes of its datasets and views.
 
-    Reads HEADWATER_URL and HEADWATER_API_KEY. The key needs the scope read and no grants. Repeat the command to
-    continue after an interruption, or to update the folder.
+    The key needs the scope read and no grants. Repeat the command to continue after an interruption, or to update the
+    folder.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def export(folder: Path, *, datasets: str = "*") -> None:
         Only datasets and views whose names match this pattern, such as orders_*.
     """
     try:
-        with service() as client, locked(folder):
+        with service.client() as client, locked(folder):
             export_ = TenantExport(
                 client=client, folder=folder, progress=lambda line: print(line, flush=True)
             )

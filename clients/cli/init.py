@@ -12,7 +12,8 @@ from app.infra.runtime.private_file import write_private
 from app.infra.settings import Settings
 from app.process.doctor import Examined, Verdict, examine
 from app.process.doctor.postgres import OWNER_LOGIN, server_fault
-from clients.cli.failure import CommandError
+from clients.cli.settings import settings_of
+from headwater_client.cli.failure import CommandError
 
 
 def init(*, key_file: Path | None = None, create_bucket: bool = False) -> None:
@@ -28,7 +29,7 @@ def init(*, key_file: Path | None = None, create_bucket: bool = False) -> None:
     create_bucket
         Create the bucket of HEADWATER_STORAGE_URI if it is missing.
     """
-    settings = Settings.from_environment()
+    settings = settings_of()
     if fault := server_fault(settings.migration_database_url, OWNER_LOGIN):
         raise CommandError(fault.detail)
     if create_bucket:

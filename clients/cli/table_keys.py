@@ -5,9 +5,9 @@ from __future__ import annotations
 from app.features.objects.compose import rotate_secret
 from app.features.objects.service.secrets import FRESH_SECONDS
 from app.infra.db.session import Database
-from app.infra.settings import Settings
 from app.kernel.format.errors import HeadwaterError
-from clients.cli.failure import CommandError
+from clients.cli.settings import settings_of
+from headwater_client.cli.failure import CommandError
 
 
 def rotate(*, revoke: bool = False) -> None:
@@ -20,7 +20,7 @@ def rotate(*, revoke: bool = False) -> None:
     revoke
         Refuse all keys that were made before, within a minute: clients load their tables again.
     """
-    settings = Settings.from_environment()
+    settings = settings_of()
     try:
         generation = rotate_secret(
             Database(settings.database_url, application_name="headwater table-keys"), revokes=revoke

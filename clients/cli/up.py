@@ -10,7 +10,7 @@ from app.infra.runtime.postgres import PostgresError
 from app.infra.runtime.stack import StackError, run
 from app.infra.runtime.supervisor import StartError
 from app.infra.runtime.valkey import ValkeyError
-from clients.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError
 
 FAILURES = (
     AccountError,

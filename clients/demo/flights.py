@@ -17,7 +17,6 @@ import pyarrow as pa
 
 import app.kernel.arrow  # noqa: F401  (before the first array: it keeps pandas out)
 from app.infra.runtime.account import AccountError
-from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.embedded import StartFailed, embedded_service
 from clients.demo.flights_data import FLIGHTS, KEY, Flights, FlightsMissing, load
@@ -27,6 +26,7 @@ from clients.demo.fold import FeedBroken, difference, fold
 from clients.demo.replay import Batch, Follower, Written, write_batches
 from clients.demo.screen import Screen
 from headwater_client import Dataset, Headwater, JobUnfinished, Problem
+from headwater_client.cli.failure import CommandError
 
 _DAYS = 365
 _FAILURES = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from clients.cli.failure import CommandError
-from clients.cli.service import print_table, service
 from clients.demo.trip_generator import CITIES, KEY, Row, TripGenerator, trips_dataset
 from headwater_client import Dataset, Headwater, Job, JobUnfinished, Problem, WriteOptions
+from headwater_client.cli.failure import CommandError
+from headwater_client.cli.output import print_table
+from headwater_client.cli.service import SERVICE, Service
 from headwater_client.models import Operation, Overwrite
 
 _WAIT_SECONDS: Final = 300.0
@@ -18,12 +19,12 @@ _UPDATED, _DELETED, _REPLACING = 5, 20, 10
 _AS_ROWS: Final = WriteOptions()
 
 
-def trips(*, rows: int = 1_000, dataset: str = "trips", seed: int = 1) -> None:
+def trips(*, rows: int = 1_000, dataset: str = "trips", seed: int = 1, service: Service = SERVICE) -> None:
     """Write made-up trips to a running service in every way of a quickstart, and read them back.
 
     Registers a dataset, inserts trips, updates a fifth of them, deletes a twentieth, and replaces those of one city.
-    Then reads the table, an earlier version, what changed between two versions, and the feed. Needs HEADWATER_URL and
-    HEADWATER_API_KEY. The exit code is 0 only if every read has the rows that it should have.
+    Then reads the table, an earlier version, what changed between two versions, and the feed. The exit code is 0 only
+    if every read has the rows that it should have.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def trips(*, rows: int = 1_000, dataset: str = "trips", seed: int = 1) -> None:
     """
     if not _DELETED <= rows <= _ROWS_MAX:
         raise CommandError(f"--rows must be from {_DELETED} to {_ROWS_MAX}, not {rows}")
-    with service() as client:
+    with service.client() as client:
         try:
             made = client.create_dataset(trips_dataset(dataset))
         except Problem as error:

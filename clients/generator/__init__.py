@@ -1,6 +1,7 @@
 """The generator of the Python client's values: the component schemas of the OpenAPI document as msgspec structs.
 
-`headwater models` writes them to `headwater_client/models`, in one module for each tag of the document or for a few.
+`python -m clients.generator` writes them to `headwater_client/models`, in one module for each tag of the document or
+for a few.
 """
 
 from clients.generator.modules import GeneratorError, sources

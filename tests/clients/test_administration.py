@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import httpx2
 import pytest
 
 from headwater_client import Headwater, Problem
 from headwater_client.models import Grant
+from tests.support.command_line import command_line, use_service
 from tests.support.service import Service
-from tests.support.shares import share
 
 
 def connected(service: Service, api_key: str) -> Headwater:
@@ -37,32 +33,23 @@ def test_client_makes_suspends_and_lists_tenants_and_keys(service: Service, head
         headwater.create_tenant("client-tenant")
 
 
-@share(2)
-def test_commands_administer_tenants_and_keys(service: Service, api_key: str) -> None:
-    def headwater(*arguments: str) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-m", "clients.cli", *arguments],
-            env={**os.environ, "HEADWATER_URL": service.url, "HEADWATER_API_KEY": api_key, "NO_PROXY": "*"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return ran.stdout + ran.stderr
-
-    key = headwater("tenants", "create", "cli-tenant").splitlines()[-1]
-    assert key.startswith("hw_")
-    shown = headwater("tenants", "suspend", "cli-tenant", "--reason", "unpaid").splitlines()
-    assert {"state: suspended", "suspended_reason: unpaid"} <= set(shown)
+def test_commands_administer_tenants_and_keys(
+    service: Service, api_key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_service(monkeypatch, service.url, api_key)
+    headwater = command_line(capsys)
+    made = headwater("tenants", "create", "cli-tenant", "-o", "table")
+    assert made.out.splitlines()[-1].startswith("hw_")
+    suspended = headwater("tenants", "suspend", "cli-tenant", "--reason", "unpaid").value
+    assert (suspended["state"], suspended["suspended_reason"]) == ("suspended", "unpaid")
     headwater("tenants", "resume", "cli-tenant")
-    [row] = [line for line in headwater("tenants", "list").splitlines() if "cli-tenant" in line]
-    assert row.split()[1:] == ["cli-tenant", "active", "-"]
-    made = headwater(
-        "keys", "create", "reader", "--scope", "read", "--datasets", "orders_*", "--tenant", "cli-tenant"
-    )
-    key_id = made.split()[5].rstrip(".")
-    [row] = [
-        line for line in headwater("keys", "list", "--tenant", "cli-tenant").splitlines() if key_id in line
-    ]
-    assert row.split()[1:4] == ["reader", "read", "orders_*"]
-    assert "is revoked" in headwater("keys", "revoke", key_id, "--tenant", "cli-tenant")
-    assert "there is no tenant" in headwater("tenants", "show", "nobody")
+    [row] = [cells for cells in headwater("tenants", "list", "-o", "table").cells if "cli-tenant" in cells]
+    assert row[1:] == ["cli-tenant", "active", "-"]
+    in_tenant = ("--tenant", "cli-tenant")
+    key = headwater("keys", "create", "reader", "--scope", "read", "--datasets", "orders_*", *in_tenant).value
+    assert key["api_key"].startswith("hw_")
+    listed = headwater("keys", *in_tenant, "-o", "table").cells
+    [row] = [cells for cells in listed if key["id"] in cells]
+    assert row[1:4] == ["reader", "read", "orders_*"]
+    assert "is revoked" in headwater("keys", "revoke", key["id"], *in_tenant).out
+    assert "there is no tenant" in headwater("tenants", "show", "nobody", fails=3).err

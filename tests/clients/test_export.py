@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.features.reads import tasks as read_tasks
-from clients.cli.failure import CommandError
-from clients.cli.main import build
 from clients.export import dataset as exported_dataset
 from clients.export import feed as exported_feed
 from clients.export.folder import folder_name
@@ -23,6 +21,7 @@ from clients.export.tenant import TenantExport
 from clients.export.values import ExportError
 from headwater_client import Dataset, Headwater, NewDataset, NewField, NewView
 from headwater_client.models import Grant
+from tests.support.command_line import command_line, use_service
 from tests.support.derived_views import LONG, long
 from tests.support.service import Service
 from tests.support.shares import share
@@ -124,11 +123,8 @@ def test_folder_has_rows_and_changes_of_every_dataset_and_nothing_of_other_tenan
         of_other = other.create_dataset(NewDataset(name="orders", fields=FIELDS, record_key=("id",)))
         other.write_rows(of_other, [{"id": 7, "note": "secret"}], wait=30)
     reader = filled.create_key("export", ["read"])
-    monkeypatch.setenv("HEADWATER_URL", service.url)
-    monkeypatch.setenv("HEADWATER_API_KEY", reader.api_key)
-    monkeypatch.setenv("NO_PROXY", "*")
-    build()(["export", str(tmp_path)], result_action="return_value")
-    assert "5 datasets and views of client-" in capsys.readouterr().out
+    use_service(monkeypatch, service.url, reader.api_key)
+    assert "5 datasets and views of client-" in command_line(capsys)("export", tmp_path).out
 
     found = manifest(tmp_path)
     assert found["failed"] == []
@@ -260,14 +256,11 @@ def test_command_refuses_keys_and_folders_that_do_not_fit_and_names_failed_datas
     service: Service,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refusal(api_key: str, folder: Path) -> str:
-        monkeypatch.setenv("HEADWATER_URL", service.url)
-        monkeypatch.setenv("HEADWATER_API_KEY", api_key)
-        monkeypatch.setenv("NO_PROXY", "*")
-        with pytest.raises(CommandError) as refused:
-            build()(["export", str(folder)], result_action="return_value")
-        return str(refused.value)
+        use_service(monkeypatch, service.url, api_key)
+        return command_line(capsys)("export", folder, fails=1).err
 
     part = filled.create_key("part", ["read"], grants=[Grant(datasets="orders", scopes=("read",))])
     assert "grants" in refusal(part.api_key, tmp_path.with_name("unused"))

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.flights import check, flights, replay
 from clients.demo.flights_data import FLIGHTS, load
 from clients.demo.flights_time import take_back
 from clients.demo.fold import FeedBroken
 from clients.demo.screen import Screen
+from headwater_client.cli.failure import CommandError
 
 
 @pytest.fixture

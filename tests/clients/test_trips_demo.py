@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
-from clients.cli.failure import CommandError
-from clients.cli.main import build
 from clients.demo.trip_generator import CITIES, TripGenerator
+from tests.support.command_line import command_line, use_service
 from tests.support.service import Service
 
 
@@ -38,12 +35,10 @@ def test_updates_are_later_and_deleted_trips_are_not_updated() -> None:
 def test_demo_writes_and_reads_trips_on_a_running_service(
     service: Service, api_key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HEADWATER_URL", service.url)
-    monkeypatch.setenv("HEADWATER_API_KEY", api_key)
-    monkeypatch.setenv("NO_PROXY", "*")
-    with service.working(), suppress(SystemExit):
-        build()(["demo", "trips", "--rows", "60"])
-    printed = capsys.readouterr().out
+    use_service(monkeypatch, service.url, api_key)
+    headwater = command_line(capsys)
+    with service.working():
+        printed = headwater("demo", "trips", "--rows", "60").out
     assert "All reads agree" in printed
     assert [line.split()[:3] for line in printed.splitlines()[1:5]] == [
         ["insert", "60", "1"],
@@ -51,7 +46,6 @@ def test_demo_writes_and_reads_trips_on_a_running_service(
         ["delete", "3", "3"],
         ["overwrite", "6", "4"],
     ]
-    with pytest.raises(CommandError, match="choose another name with --dataset"), suppress(SystemExit):
-        build()(["demo", "trips", "--rows", "60"])
-    with pytest.raises(CommandError, match="--rows must be from 20"), suppress(SystemExit):
-        build()(["demo", "trips", "--rows", "5"])
+    again = headwater("demo", "trips", "--rows", "60", fails=1)
+    assert "choose another name with --dataset" in again.err
+    assert "--rows must be from 20" in headwater("demo", "trips", "--rows", "5", fails=1).err

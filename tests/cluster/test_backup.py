@@ -109,8 +109,8 @@ def test_backup_under_load_is_restored_with_the_copy_of_its_storage(
         name: value.removesuffix("/headwater") + f"/{RESTORED}" if name.endswith("DATABASE_URL") else value
         for name, value in settings.items()
     } | {"HEADWATER_STORAGE_URI": COPIED}
-    assert "are there" in headwater(restored, "restore", folder)
-    headwater(restored, "verify", "--contents")
+    assert "are there" in headwater(restored, "server", "restore", folder)
+    headwater(restored, "server", "verify", "--contents")
 
     with served(restored, tmp_path / "data", cluster.api_key) as there:
         table = Table(deployment=cluster, client=there, id=load.table.id, key=load.table.key)
@@ -153,10 +153,10 @@ def test_lost_database_and_bucket_are_restored_and_the_service_goes_on(
         lost.delete([path for path, _ in lost.list("")])
         disaster.recreate(postgres, name)
         subprocess.run(copy(COPIED, ORIGINAL), cwd=ROOT, check=True, timeout=60)
-        restored = disaster.command(settings, owner, "restore", folder)
+        restored = disaster.command(settings, owner, "server", "restore", folder)
         assert restored.returncode == 0, restored.stderr
         assert "are there" in restored.stdout
-        assert disaster.command(settings, owner, "verify", "--contents").returncode == 0
+        assert disaster.command(settings, owner, "server", "verify", "--contents").returncode == 0
 
         with running_service(settings) as service, service.client(key) as client:
             assert disaster.rows_of(client, dataset) == {1: "a"}

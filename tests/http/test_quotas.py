@@ -16,8 +16,7 @@ import pytest
 
 from app.features.retention.compose import sample_usage
 from app.infra.identifiers import new_id
-from clients.cli.failure import CommandError
-from clients.cli.usage import quotas, usage
+from tests.support.command_line import command_line, use_service
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.service import Service
@@ -238,18 +237,21 @@ def test_operator_changes_and_prints_quotas_with_the_command_line(
 ):
     tenant, client = limited(datasets=2)
     assert client.post("/datasets", json=ORDERS).status_code == 201
-    monkeypatch.setenv("HEADWATER_URL", service.url)
-    monkeypatch.setenv("HEADWATER_API_KEY", operator.headers["authorization"].removeprefix("Bearer "))
+    use_service(monkeypatch, service.url, operator.headers["authorization"].removeprefix("Bearer "))
+    headwater = command_line(capsys)
     name = operator.get(tenant).json()["name"]
-    quotas(name, set_=["datasets=10", "weight=0.5"])
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    lines = headwater(
+        "tenants", "quotas", name, "--set", "datasets=10", "--set", "weight=0.5", "-o", "table"
+    ).cells
     assert lines[:2] == [["QUOTA", "LIMIT", "USED"], ["datasets", "10", "1"]]
     assert ["weight", "0.5", "-"] in lines
-    quotas(name, remove=["datasets"])
-    assert ["datasets", "-", "1"] in [line.split() for line in capsys.readouterr().out.splitlines()]
-    with pytest.raises(CommandError, match="did you mean 'datasets'"):
-        quotas(name, set_=["dataset=1"])
-    with pytest.raises(CommandError, match="expected a quota and its limit"):
-        quotas(name, set_=["datasets"])
-    usage(tenant=name)
-    assert "Traceback" not in capsys.readouterr().err
+    items = headwater("tenants", "quotas", name, "--remove", "datasets").items
+    assert {"quota": "datasets", "limit": None, "used": 1} in items
+    assert (
+        "did you mean 'datasets'" in headwater("tenants", "quotas", name, "--set", "dataset=1", fails=1).err
+    )
+    assert (
+        "expected a quota and its limit"
+        in headwater("tenants", "quotas", name, "--set", "datasets", fails=2).err
+    )
+    headwater("usage", "--tenant", name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import httpx2
 
 from headwater_client.calls.administration import AdministrationCalls
+from headwater_client.calls.any_request import AnyRequestCalls
 from headwater_client.calls.consumers import ConsumerCalls
 from headwater_client.calls.datasets import DatasetCalls
 from headwater_client.calls.explain import ExplainCalls
@@ -371,3 +372,6 @@ class Headwater:
 
     # Verifications
     verify = blocking(VerifyCalls.verify)
+
+    # All else
+    request = blocking(AnyRequestCalls.request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater_client.calls.administration import AdministrationCalls
+from headwater_client.calls.any_request import AnyRequestCalls
 from headwater_client.calls.consumers import ConsumerCalls
 from headwater_client.calls.datasets import DatasetCalls
 from headwater_client.calls.explain import ExplainCalls
@@ -45,5 +46,6 @@ class Operations(
     ScanCalls,
     UsageCalls,
     AdministrationCalls,
+    AnyRequestCalls,
 ):
     """One method for each operation."""

@@ -109,11 +109,11 @@ def test_lost_database_and_storage_are_restored_and_the_service_goes_on(
         shutil.rmtree(settings.data_dir)
         recreate(postgres, name)
         shutil.copytree(copy, storage)
-        restored = command(settings, owner, "restore", folder)
+        restored = command(settings, owner, "server", "restore", folder)
         assert restored.returncode == 0, restored.stderr
         assert "are there" in restored.stdout
-        assert command(settings, owner, "verify", "--contents").returncode == 0
-        again = command(settings, owner, "restore", folder)
+        assert command(settings, owner, "server", "verify", "--contents").returncode == 0
+        again = command(settings, owner, "server", "restore", folder)
         assert again.returncode == 1
         assert "not empty" in again.stderr
         assert "Traceback" not in again.stderr
@@ -139,7 +139,7 @@ def check_that_faults_are_named(settings: Settings, owner: str, storage: Path) -
     missing, damaged = (storage / path for (path,) in found)
     damaged.write_bytes(damaged.read_bytes()[:-1])
     missing.unlink()
-    verified = command(settings, owner, "verify", "--contents")
+    verified = command(settings, owner, "server", "verify", "--contents")
     assert verified.returncode == 1
     assert f"the file {missing.relative_to(storage)} is missing" in verified.stderr
     assert str(damaged.relative_to(storage)) in verified.stderr

@@ -1,35 +1,27 @@
-"""`headwater models`."""
+"""Writes the generated modules."""
 
 import json
 from pathlib import Path
 
-from clients.cli.failure import CommandError
-from clients.generator import GeneratorError, sources
+from clients.generator.modules import sources
 
 _ROOT = Path(__file__).parents[2]
 
 
-def models(
+def write_models(
     *,
     document: Path = _ROOT / "openapi" / "openapi.json",
     folder: Path = _ROOT / "clients" / "python" / "headwater_client" / "models",
 ) -> None:
-    """Write the values of the Python client, which are generated from the OpenAPI document.
+    """Write the values of the Python client, which are generated from the OpenAPI document, to a folder.
 
     Modules of the folder that the document no longer has are deleted.
 
-
-    Parameters
-    ----------
-    document
-        The OpenAPI document.
-    folder
-        The folder of the modules.
+    Raises:
+        GeneratorError: the document has a part that the generator does not know.
+        ValueError: it is not JSON.
     """
-    try:
-        texts = sources(json.loads(document.read_text(encoding="utf-8")))
-    except (GeneratorError, OSError, ValueError) as error:
-        raise CommandError(str(error)) from error
+    texts = sources(json.loads(document.read_text(encoding="utf-8")))
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.py"):
         if path.name not in texts:

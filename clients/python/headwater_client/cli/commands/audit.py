@@ -1,0 +1,72 @@
+"""`headwater audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from headwater_client.cli.moments import instant_before
+from headwater_client.cli.output import OUTPUT, Column, Output
+from headwater_client.cli.service import SERVICE, Service
+from headwater_client.models import AuditEntry
+
+
+def audit(
+    *,
+    tenant: str | None = None,
+    key: str | None = None,
+    operation: str | None = None,
+    outcome: Literal["allowed", "denied", "failed"] | None = None,
+    since: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
+    until: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
+    limit: int = 100,
+    service: Service = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Print who requested what, the newest first.
+
+    Example: `headwater audit --outcome denied --since 1d`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name of a tenant, for operators. Without it, an operator sees all tenants.
+    key
+        The id of a key.
+    operation
+        The name of an operation, for example create_key.
+    outcome
+        What happened.
+    since
+        Only from this time on, such as 2026-11-29 (UTC), or 12h for the last twelve hours.
+    until
+        Only before this time.
+    limit
+        How many entries, at most.
+    """
+    with service.client() as client:
+        found = client.audit(
+            tenant=tenant, key=key, operation=operation, outcome=outcome, since_time=since, until_time=until
+        )
+        output.items(islice(found, limit), _COLUMNS)
+
+
+def _resources(entry: AuditEntry) -> str | None:
+    return " ".join(f"{kind}={name}" for kind, name in entry.resources.items()) or None
+
+
+_COLUMNS: Final[Sequence[Column[AuditEntry]]] = (
+    Column("AT", lambda each: each.at),
+    Column("TENANT", lambda each: each.tenant_id),
+    Column("KEY", lambda each: each.key_name or each.key_id),
+    Column("ADDRESS", lambda each: each.address),
+    Column("OPERATION", lambda each: each.operation),
+    Column("RESOURCES", _resources),
+    Column("OUTCOME", lambda each: each.outcome),
+    Column("STATUS", lambda each: each.status),
+    Column("COUNT", lambda each: each.count),
+)

@@ -1,0 +1,151 @@
+"""`headwater sources …`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headwater_client.cli.documents import document, json_object
+from headwater_client.cli.output import OUTPUT, Column, Output
+from headwater_client.cli.service import SERVICE, Service
+from headwater_client.models import CreateSource, Source
+
+
+def list_sources(*, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """List sources by name.
+
+    Example: `headwater sources`
+    """
+    with service.client() as client:
+        output.items(client.sources(), _COLUMNS)
+
+
+def create(file: Path, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Register a source.
+
+    Example: `headwater sources create source.json`
+
+    Parameters
+    ----------
+    file
+        A file with the JSON body of POST /sources; - reads the standard input.
+    """
+    new = document(file, CreateSource, "a source")
+    with service.client() as client:
+        made = client.create_source(new)
+    output.done(f"Source {made.name} has the id {made.id}.", made)
+
+
+def show(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Print a source: its settings, its position, its last round and its last error.
+
+    Example: `headwater sources show invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    """
+    with service.client() as client:
+        output.item(client.get_source(source))
+
+
+def run(source: str, *, wait: float = 600, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Start a round now, and wait for its rows.
+
+    Example: `headwater sources run invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    wait
+        How many seconds to wait for the end; 0 does not wait.
+    """
+    with service.client() as client:
+        job = client.start_source_round(source, wait=wait)
+    output.item(job)
+
+
+def pause(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Pause a source. A round that runs is finished.
+
+    Example: `headwater sources pause invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    """
+    with service.client() as client:
+        _stated(output, client.pause_source(source))
+
+
+def resume(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Resume a source, also after it has failed or finished.
+
+    Example: `headwater sources resume invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    """
+    with service.client() as client:
+        _stated(output, client.pause_source(source, paused=False))
+
+
+def reset(
+    source: str, *, position: str | None = None, service: Service = SERVICE, output: Output = OUTPUT
+) -> None:
+    """Move a source to a position, after which it reads everything again.
+
+    Example: `headwater sources reset invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    position
+        The position as a JSON object, in the form that `show` prints; by default the beginning.
+    """
+    wanted = {} if position is None else json_object(position, "--position")
+    with service.client() as client:
+        moved = client.reset_source(source, wanted)
+    output.done(f"Source {moved.name} is at {msgspec.json.encode(moved.position).decode()}.", moved)
+
+
+def delete(source: str, *, service: Service = SERVICE) -> None:
+    """Delete a source. Its dataset and its rows stay.
+
+    Example: `headwater sources delete invoices`
+
+    Parameters
+    ----------
+    source
+        The id or the name of the source.
+    """
+    with service.client() as client:
+        client.delete_source(source)
+    print(f"Source {source} is deleted.")
+
+
+def _stated(output: Output, source: Source) -> None:
+    output.done(f"Source {source.name} is {source.state}.", source)
+
+
+def _error(source: Source) -> str | None:
+    return None if source.last_error is None else str(source.last_error.get("title"))
+
+
+_COLUMNS: Final[Sequence[Column[Source]]] = (
+    Column("NAME", lambda each: each.name),
+    Column("KIND", lambda each: each.kind),
+    Column("DATASET", lambda each: each.dataset.name),
+    Column("STATE", lambda each: each.state),
+    Column("ROUNDS", lambda each: each.rounds),
+    Column("ERROR", _error),
+)

@@ -1,0 +1,160 @@
+"""`headwater tenants …`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from headwater_client.cli.failure import CommandError, ExitCode
+from headwater_client.cli.output import OUTPUT, Bytes, Column, Output
+from headwater_client.cli.service import SERVICE, Service
+from headwater_client.models import QuotaUse, Tenant
+
+_COLUMNS: Final[Sequence[Column[Tenant]]] = (
+    Column("ID", lambda each: each.id),
+    Column("NAME", lambda each: each.name),
+    Column("STATE", lambda each: each.state),
+    Column("REASON", lambda each: each.suspended_reason),
+)
+_QUOTAS: Final[Sequence[Column[QuotaUse]]] = (
+    Column("QUOTA", lambda each: each.quota),
+    Column("LIMIT", lambda each: _amount(each.quota, each.limit)),
+    Column("USED", lambda each: _amount(each.quota, each.used)),
+)
+
+
+def list_tenants(*, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """List the tenants of the installation, with an operator's key.
+
+    Example: `headwater tenants`
+    """
+    with service.client() as client:
+        output.items(client.tenants(), _COLUMNS)
+
+
+def create(name: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Make a tenant, and print its first key, which is only shown now.
+
+    Example: `headwater tenants create acme`
+
+    Parameters
+    ----------
+    name
+        The name, which no other tenant has.
+    """
+    with service.client() as client:
+        made = client.create_tenant(name)
+    text = f"Tenant {made.name} has the id {made.id}. Its first key, which is only shown now:"
+    output.done(f"{text}\n{made.api_key}", made)
+
+
+def show(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Print a tenant.
+
+    Example: `headwater tenants show acme`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name; a deleted tenant by its id.
+    """
+    with service.client() as client:
+        output.item(client.get_tenant(tenant))
+
+
+def suspend(
+    tenant: str, *, reason: str | None = None, service: Service = SERVICE, output: Output = OUTPUT
+) -> None:
+    """Refuse the requests of a tenant that write.
+
+    Example: `headwater tenants suspend acme --reason unpaid`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name.
+    reason
+        The tenant's requests are refused with this text.
+    """
+    with service.client() as client:
+        output.item(client.suspend_tenant(tenant, reason))
+
+
+def resume(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Let a tenant write again.
+
+    Example: `headwater tenants resume acme`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name.
+    """
+    with service.client() as client:
+        output.item(client.resume_tenant(tenant))
+
+
+def delete(tenant: str, *, confirm: str, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+    """Delete a tenant with all its data, which cannot be undone.
+
+    Example: `headwater tenants delete acme --confirm acme`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name.
+    confirm
+        The name of the tenant, once more.
+    """
+    with service.client() as client:
+        deleted = client.delete_tenant(tenant, confirm=confirm)
+    output.done(
+        f"The tenant is {deleted.state}. Follow its deletion: headwater tenants show {deleted.id}", deleted
+    )
+
+
+def quotas(
+    name: str,
+    *,
+    set_: Annotated[Sequence[str], Parameter(name="--set", negative="")] = (),
+    remove: Annotated[Sequence[str], Parameter(negative="")] = (),
+    service: Service = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Print the quotas of a tenant with what it uses now, after changing some. Needs an operator's key.
+
+    Example: `headwater tenants quotas acme --set datasets=10 --set storage_bytes=10000000000`
+
+    Parameters
+    ----------
+    name
+        The id or the name of the tenant.
+    set_
+        A quota and its limit, such as datasets=10.
+    remove
+        A quota to remove.
+    """
+    changes: dict[str, float | None] = dict.fromkeys(remove)
+    changes |= dict(map(_limit, set_))
+    with service.client() as client:
+        if changes:
+            client.change_quotas(name, changes)
+        output.items(client.tenant_quotas(name), _QUOTAS)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    quota, separator, limit = text.partition("=")
+    try:
+        if not separator:
+            raise ValueError
+        return quota, int(limit) if limit.isdigit() else float(limit)
+    except ValueError:
+        raise CommandError(
+            f"--set {text}: expected a quota and its limit, such as datasets=10", ExitCode.USAGE
+        ) from None
+
+
+def _amount(quota: str, number: float | None) -> object:
+    return Bytes(int(number)) if number is not None and "bytes" in quota else number

@@ -1,0 +1,70 @@
+"""`headwater usage`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Final, Literal
+
+from headwater_client.cli.output import OUTPUT, Bytes, Column, Output
+from headwater_client.cli.service import SERVICE, Service
+from headwater_client.client import Headwater
+from headwater_client.models import Usage
+
+_NUMBERS: Final[dict[str, Callable[[Usage], object]]] = {
+    "ROWS WRITTEN": lambda each: each.rows_written,
+    "BYTES WRITTEN": lambda each: _bytes(each.bytes_written),
+    "CHANGES": lambda each: each.changes,
+    "JOB SECONDS": lambda each: None if each.job_seconds is None else round(each.job_seconds, 1),
+    "STORED": lambda each: _bytes(each.stored_bytes),
+    "REQUESTS": lambda each: each.requests,
+    "EGRESS": lambda each: _bytes(each.egress_bytes),
+}
+
+
+def usage(
+    *,
+    tenant: str | None = None,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    by: Literal["tenant", "dataset", "key"] = "tenant",
+    service: Service = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Print what a tenant has used, day by day.
+
+    Example: `headwater usage --by dataset --first-day 2026-11-01`
+
+    Parameters
+    ----------
+    tenant
+        The id or the name of a tenant, with a key of an operator; by default the tenant of the key.
+    first_day
+        The first day, such as 2026-11-01.
+    last_day
+        The last day.
+    by
+        One line for each day, or for each day and dataset or key.
+    """
+    with service.client() as client:
+        days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
+        names = _names(client, by, tenant) if output.is_table() and days else {}
+    columns: list[Column[Usage]] = [Column("DAY", lambda each: each.day)]
+    if by == "dataset":
+        columns.append(Column("DATASET", lambda each: names.get(each.dataset_id, each.dataset_id)))
+    if by == "key":
+        columns.append(Column("KEY", lambda each: names.get(each.key_id, each.key_id)))
+    numbers = [Column(heading, cell) for heading, cell in _NUMBERS.items()]
+    columns += [column for column in numbers if any(column.cell(each) is not None for each in days)]
+    output.items(days, columns)
+
+
+def _names(client: Headwater, by: str, tenant: str | None) -> dict[str | None, str]:
+    """The names of what exists now, by id. Datasets of another tenant are not listed."""
+    if by == "key":
+        return {each.id: each.name for each in client.api_keys(tenant=tenant)}
+    return {each.id: each.name for each in client.datasets()} if by == "dataset" and tenant is None else {}
+
+
+def _bytes(number: int | None) -> Bytes | None:
+    return None if number is None else Bytes(number)

@@ -1,0 +1,222 @@
+"""The forms in which commands print what the service returns: a table for people, and forms for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import chain
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+from cyclopts import Group, Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headwater_client.cli.text import visible, visible_json
+
+Item = TypeVar("Item")
+Form = Literal["table", "json", "ndjson", "csv"]
+_GROUP: Final = Group("Output", sort_key=90)
+# Wide enough for every table: where no terminal breaks the lines, nothing else may.
+_WIDTH: Final = 100_000
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class Bytes(NamedTuple):
+    """A number of bytes, which tables show in a larger unit."""
+
+    number: int
+
+
+class Column(NamedTuple, Generic[Item]):
+    """A column of a table: its heading, and its cell for an item."""
+
+    heading: str
+    cell: Callable[[Item], object]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """In which form a command prints."""
+
+    output: Annotated[Form | None, Parameter(name=("--output", "-o"), group=_GROUP)] = None
+    """By default a table on a terminal, and JSON elsewhere: a line for each item of a list."""
+
+    def is_table(self) -> bool:
+        """Whether people read what is printed."""
+        return self.output == "table" or (self.output is None and on_terminal())
+
+    def items(self, found: Iterable[Item], columns: Sequence[Column[Item]]) -> None:
+        """Prints a list."""
+        match self.output or ("table" if self.is_table() else "ndjson"):
+            case "table":
+                rows = ([column.cell(item) for column in columns] for item in found)
+                print_table([column.heading for column in columns], rows)
+            case "json":
+                _print_array(map(encoded, found))
+            case "ndjson":
+                for item in found:
+                    put(f"{encoded(item)}\n")
+            case "csv":
+                put_csv(map(builtins, found))
+
+    def item(self, found: Any) -> None:
+        """Prints one thing: in a table its members line by line, with the path of those that are in others."""
+        form = self.output or ("table" if self.is_table() else "json")
+        if form == "table":
+            print_table(None, members(builtins(found)))
+        elif form == "csv":
+            put_csv([builtins(found)])
+        elif form == "ndjson":
+            put(f"{encoded(found)}\n")
+        else:
+            put(f"{msgspec.json.format(encoded(found), indent=2)}\n")
+
+    def done(self, sentence: str, found: Any) -> None:
+        """Prints what a command has done: a sentence for people, what the service returned for programs."""
+        if self.is_table():
+            print(visible(sentence, lines=True))
+        else:
+            self.item(found)
+
+
+def on_terminal() -> bool:
+    """Whether the output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def put(text: str) -> None:
+    """Writes text that may have any characters; on a terminal none of them controls it."""
+    sys.stdout.write(visible_json(text) if on_terminal() else text)
+
+
+def encoded(item: Any) -> str:
+    """The JSON of a value of the API, as the service sent it."""
+    return msgspec.json.encode(item).decode()
+
+
+def builtins(item: Any) -> Any:
+    """The value as dictionaries, lists and texts, with the names that the API has."""
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+def put_csv(items: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
+    """Writes CSV: values in values as JSON, null as nothing. `names`: of the columns, by default of the first item."""
+    found = iter(items)
+    first = next(found, None)
+    names = names if names is not None else list(first or {})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if names:
+        writer.writerow(names)
+    for item in chain([] if first is None else [first], found):
+        writer.writerow([_field(item.get(name)) for name in names])
+        _flush(text)
+    _flush(text)
+
+
+def _flush(text: io.StringIO) -> None:
+    found = text.getvalue()
+    sys.stdout.write(visible(found, lines=True) if on_terminal() else found)
+    text.seek(0)
+    text.truncate()
+
+
+def _field(value: Any) -> Any:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value
+
+
+def _print_array(items: Iterable[str]) -> None:
+    before = "["
+    for item in items:
+        put(f"{before}\n  {item}")
+        before = ","
+    put("[]\n" if before == "[" else "\n]\n")
+
+
+def members(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
+    """The members of a value with their paths, such as `rows.inserted`. Those that are null are left out."""
+    for name, member in value.items():
+        if isinstance(member, dict) and member:
+            yield from members(member, f"{path}{name}.")
+        elif member is not None and member not in ({}, []):
+            yield f"{path}{name}", member
+
+
+def print_table(heading: Sequence[str] | None, rows: Iterable[Sequence[object]]) -> None:
+    """Prints rows as columns. Numbers are on the right; `-` stands for null."""
+    found = [[_Cell.of(cell) for cell in row] for row in rows]
+    width = len(heading) if heading is not None else max(map(len, found), default=0)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heading is not None)
+    for place in range(width):
+        numeric = bool(found) and all(row[place].is_number for row in found)
+        name = "" if heading is None else heading[place]
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in found:
+        table.add_row(*(Text(cell.text) for cell in row))
+    terminal = on_terminal()
+    console = Console(file=sys.stdout, width=None if terminal else _WIDTH, highlight=False)
+    with console.capture() as capture:
+        console.print(table)
+    lines = capture.get().splitlines()
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+class _Cell(NamedTuple):
+    text: str
+    is_number: bool
+
+    @classmethod
+    def of(cls, value: object) -> _Cell:
+        is_number = value is None or (isinstance(value, int | float | Bytes) and not isinstance(value, bool))
+        return cls(visible(cell_text(value)), is_number)
+
+
+def cell_text(value: object) -> str:
+    """A value as tables show it."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case Bytes():
+            return bytes_text(value.number)
+        case int():
+            return f"{value:,}"
+        case datetime():
+            return time_text(value)
+        case dict() | list() | tuple():
+            return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def time_text(at: datetime) -> str:
+    """A time in UTC, to the second: the only form of times in tables."""
+    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def bytes_text(number: float) -> str:
+    """A number of bytes, such as `12.4 MiB`."""
+    unit = 0
+    while abs(number) >= 1024 and unit < len(_UNITS) - 1:
+        number /= 1024
+        unit += 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} {_UNITS[0]}"
+
+
+OUTPUT: Final = Output()
+"""What no flag chooses."""
