@@ -8,10 +8,10 @@ from clients.export.folder import locked
 from clients.export.tenant import TenantExport
 from clients.export.values import ExportError
 from headwater_client.cli.failure import CommandError
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.service import SERVICE, ServiceChoice
 
 
-def export(folder: Path, *, datasets: str = "*", service: Service = SERVICE) -> None:
+def export(folder: Path, *, datasets: str = "*", service: ServiceChoice = SERVICE) -> None:
     """Copy all of a tenant's data to a folder: definitions, rows and changes of its datasets and views.
 
     The key needs the scope read and no grants. Repeat the command to continue after an interruption, or to update the

@@ -9,7 +9,7 @@ from clients.demo.trip_generator import CITIES, KEY, Row, TripGenerator, trips_d
 from headwater_client import Dataset, Headwater, Job, JobUnfinished, Problem, WriteOptions
 from headwater_client.cli.failure import CommandError
 from headwater_client.cli.output import print_table
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Operation, Overwrite
 
 _WAIT_SECONDS: Final = 300.0
@@ -19,7 +19,9 @@ _UPDATED, _DELETED, _REPLACING = 5, 20, 10
 _AS_ROWS: Final = WriteOptions()
 
 
-def trips(*, rows: int = 1_000, dataset: str = "trips", seed: int = 1, service: Service = SERVICE) -> None:
+def trips(
+    *, rows: int = 1_000, dataset: str = "trips", seed: int = 1, service: ServiceChoice = SERVICE
+) -> None:
     """Write made-up trips to a running service in every way of a quickstart, and read them back.
 
     Registers a dataset, inserts trips, updates a fifth of them, deletes a twentieth, and replaces those of one city.

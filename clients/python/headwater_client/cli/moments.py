@@ -15,7 +15,7 @@ _EXPECTED: Final = (
 
 
 def length(text: str) -> timedelta | None:
-    """The length of time, such as 90s, 10m, 12h, 7d or 2w; None if the text is none."""
+    """The length of time, such as 90s, 10m, 12h, 7d or 2w; None for another text."""
     found = _LENGTH.fullmatch(text)
     return None if found is None else timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 

@@ -34,7 +34,7 @@ class Bytes(NamedTuple):
     number: int
 
 
-class Column(NamedTuple, Generic[Item]):
+class TableColumn(NamedTuple, Generic[Item]):
     """A column of a table: its heading, and its cell for an item."""
 
     heading: str
@@ -53,7 +53,7 @@ class Output:
         """Whether people read what is printed."""
         return self.output == "table" or (self.output is None and on_terminal())
 
-    def items(self, found: Iterable[Item], columns: Sequence[Column[Item]]) -> None:
+    def items(self, found: Iterable[Item], columns: Sequence[TableColumn[Item]]) -> None:
         """Prints a list."""
         match self.output or ("table" if self.is_table() else "ndjson"):
             case "table":

@@ -27,7 +27,7 @@ _HOW: Final = (
 )
 
 
-class Target(NamedTuple):
+class ChosenService(NamedTuple):
     """A service and a key of it, each with the place that it is from."""
 
     url: str
@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Service:
+class ServiceChoice:
     """Which service a command uses."""
 
     url: Annotated[str | None, Parameter(group=_GROUP)] = None
@@ -48,7 +48,7 @@ class Service:
     profile: Annotated[str | None, Parameter(group=_GROUP)] = None
     """A profile of `headwater login`. By default HEADWATER_PROFILE, then the default profile."""
 
-    def target(self) -> Target:
+    def target(self) -> ChosenService:
         """The URL, and the key, each from the first place that has it. Raises CommandError.
 
         A profile that `profile` names precedes the environment. The key of a profile or a note is only sent to the URL
@@ -65,7 +65,7 @@ class Service:
                 f"there is no key for {url} (from {url_from}): set HEADWATER_API_KEY, or run `headwater login {url}`",
                 ExitCode.USAGE,
             )
-        return Target(url, key, url_from, key_from)
+        return ChosenService(url, key, url_from, key_from)
 
     @contextmanager
     def client(self) -> Iterator[Headwater]:
@@ -118,5 +118,5 @@ def _plain(url: str | None) -> str:
     return (url or "").rstrip("/")
 
 
-SERVICE: Final = Service()
+SERVICE: Final = ServiceChoice()
 """What no flag chooses."""

@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 
 from headwater_client.cli.moments import instant_before
-from headwater_client.cli.output import OUTPUT, Column, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import AuditEntry
 
 
@@ -24,7 +24,7 @@ def audit(
     since: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
     until: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
     limit: int = 100,
-    service: Service = SERVICE,
+    service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
     """Print who requested what, the newest first.
@@ -59,14 +59,14 @@ def _resources(entry: AuditEntry) -> str | None:
     return " ".join(f"{kind}={name}" for kind, name in entry.resources.items()) or None
 
 
-_COLUMNS: Final[Sequence[Column[AuditEntry]]] = (
-    Column("AT", lambda each: each.at),
-    Column("TENANT", lambda each: each.tenant_id),
-    Column("KEY", lambda each: each.key_name or each.key_id),
-    Column("ADDRESS", lambda each: each.address),
-    Column("OPERATION", lambda each: each.operation),
-    Column("RESOURCES", _resources),
-    Column("OUTCOME", lambda each: each.outcome),
-    Column("STATUS", lambda each: each.status),
-    Column("COUNT", lambda each: each.count),
+_COLUMNS: Final[Sequence[TableColumn[AuditEntry]]] = (
+    TableColumn("AT", lambda each: each.at),
+    TableColumn("TENANT", lambda each: each.tenant_id),
+    TableColumn("KEY", lambda each: each.key_name or each.key_id),
+    TableColumn("ADDRESS", lambda each: each.address),
+    TableColumn("OPERATION", lambda each: each.operation),
+    TableColumn("RESOURCES", _resources),
+    TableColumn("OUTCOME", lambda each: each.outcome),
+    TableColumn("STATUS", lambda each: each.status),
+    TableColumn("COUNT", lambda each: each.count),
 )

@@ -9,25 +9,27 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from headwater_client.cli.moments import instant
-from headwater_client.cli.output import OUTPUT, Column, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Grant, Key
 
-_COLUMNS: Final[Sequence[Column[Key]]] = (
-    Column("ID", lambda each: each.id),
-    Column("NAME", lambda each: each.name),
-    Column("SCOPES", lambda each: ",".join(each.scopes)),
-    Column(
+_COLUMNS: Final[Sequence[TableColumn[Key]]] = (
+    TableColumn("ID", lambda each: each.id),
+    TableColumn("NAME", lambda each: each.name),
+    TableColumn("SCOPES", lambda each: ",".join(each.scopes)),
+    TableColumn(
         "DATASETS",
         lambda each: "*" if each.grants is None else ",".join(grant.datasets for grant in each.grants),
     ),
-    Column("EXPIRES", lambda each: each.expires_at),
-    Column("REVOKED", lambda each: each.revoked_at),
-    Column("LAST USED", lambda each: each.last_used_at),
+    TableColumn("EXPIRES", lambda each: each.expires_at),
+    TableColumn("REVOKED", lambda each: each.revoked_at),
+    TableColumn("LAST USED", lambda each: each.last_used_at),
 )
 
 
-def list_keys(*, tenant: str | None = None, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def list_keys(
+    *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """List API keys, without their texts.
 
     Example: `headwater keys`
@@ -48,7 +50,7 @@ def create(
     datasets: Annotated[Sequence[str] | None, Parameter(negative="")] = None,
     expires_at: Annotated[datetime | None, Parameter(converter=instant)] = None,
     tenant: str | None = None,
-    service: Service = SERVICE,
+    service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
     """Make an API key, and print it. It is only shown now.
@@ -75,7 +77,9 @@ def create(
     output.done(f"{text}\n{made.api_key}", made)
 
 
-def show(key: str, *, tenant: str | None = None, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def show(
+    key: str, *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """Print an API key, without its text.
 
     Example: `headwater keys show 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
@@ -91,7 +95,7 @@ def show(key: str, *, tenant: str | None = None, service: Service = SERVICE, out
         output.item(client.get_key(key, tenant=tenant))
 
 
-def revoke(key: str, *, tenant: str | None = None, service: Service = SERVICE) -> None:
+def revoke(key: str, *, tenant: str | None = None, service: ServiceChoice = SERVICE) -> None:
     """Revoke an API key, at once and for good.
 
     Example: `headwater keys revoke 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from headwater_client.cli.documents import document, json_object
-from headwater_client.cli.output import OUTPUT, Column, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import CreateSource, Source
 
 
-def list_sources(*, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def list_sources(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """List sources by name.
 
     Example: `headwater sources`
@@ -23,7 +23,7 @@ def list_sources(*, service: Service = SERVICE, output: Output = OUTPUT) -> None
         output.items(client.sources(), _COLUMNS)
 
 
-def create(file: Path, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def create(file: Path, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Register a source.
 
     Example: `headwater sources create source.json`
@@ -39,7 +39,7 @@ def create(file: Path, *, service: Service = SERVICE, output: Output = OUTPUT) -
     output.done(f"Source {made.name} has the id {made.id}.", made)
 
 
-def show(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def show(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a source: its settings, its position, its last round and its last error.
 
     Example: `headwater sources show invoices`
@@ -53,7 +53,7 @@ def show(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) ->
         output.item(client.get_source(source))
 
 
-def run(source: str, *, wait: float = 600, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def run(source: str, *, wait: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Start a round now, and wait for its rows.
 
     Example: `headwater sources run invoices`
@@ -70,7 +70,7 @@ def run(source: str, *, wait: float = 600, service: Service = SERVICE, output: O
     output.item(job)
 
 
-def pause(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def pause(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Pause a source. A round that runs is finished.
 
     Example: `headwater sources pause invoices`
@@ -84,7 +84,7 @@ def pause(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -
         _stated(output, client.pause_source(source))
 
 
-def resume(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def resume(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Resume a source, also after it has failed or finished.
 
     Example: `headwater sources resume invoices`
@@ -99,7 +99,7 @@ def resume(source: str, *, service: Service = SERVICE, output: Output = OUTPUT) 
 
 
 def reset(
-    source: str, *, position: str | None = None, service: Service = SERVICE, output: Output = OUTPUT
+    source: str, *, position: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Move a source to a position, after which it reads everything again.
 
@@ -118,7 +118,7 @@ def reset(
     output.done(f"Source {moved.name} is at {msgspec.json.encode(moved.position).decode()}.", moved)
 
 
-def delete(source: str, *, service: Service = SERVICE) -> None:
+def delete(source: str, *, service: ServiceChoice = SERVICE) -> None:
     """Delete a source. Its dataset and its rows stay.
 
     Example: `headwater sources delete invoices`
@@ -141,11 +141,11 @@ def _error(source: Source) -> str | None:
     return None if source.last_error is None else str(source.last_error.get("title"))
 
 
-_COLUMNS: Final[Sequence[Column[Source]]] = (
-    Column("NAME", lambda each: each.name),
-    Column("KIND", lambda each: each.kind),
-    Column("DATASET", lambda each: each.dataset.name),
-    Column("STATE", lambda each: each.state),
-    Column("ROUNDS", lambda each: each.rounds),
-    Column("ERROR", _error),
+_COLUMNS: Final[Sequence[TableColumn[Source]]] = (
+    TableColumn("NAME", lambda each: each.name),
+    TableColumn("KIND", lambda each: each.kind),
+    TableColumn("DATASET", lambda each: each.dataset.name),
+    TableColumn("STATE", lambda each: each.state),
+    TableColumn("ROUNDS", lambda each: each.rounds),
+    TableColumn("ERROR", _error),
 )

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from headwater_client.cli.output import OUTPUT, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Identity
 from headwater_client.problem import problem_of
 
@@ -16,7 +16,7 @@ from headwater_client.problem import problem_of
 _SECONDS: Final = 15.0
 
 
-def status(*, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def status(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Show which service is used, with which key, and whether it answers.
 
     With an operator's key it also shows the checks of the whole service. The exit code is 0 if the service answers and

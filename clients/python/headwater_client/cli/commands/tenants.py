@@ -8,24 +8,24 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.output import OUTPUT, Bytes, Column, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import QuotaUse, Tenant
 
-_COLUMNS: Final[Sequence[Column[Tenant]]] = (
-    Column("ID", lambda each: each.id),
-    Column("NAME", lambda each: each.name),
-    Column("STATE", lambda each: each.state),
-    Column("REASON", lambda each: each.suspended_reason),
+_COLUMNS: Final[Sequence[TableColumn[Tenant]]] = (
+    TableColumn("ID", lambda each: each.id),
+    TableColumn("NAME", lambda each: each.name),
+    TableColumn("STATE", lambda each: each.state),
+    TableColumn("REASON", lambda each: each.suspended_reason),
 )
-_QUOTAS: Final[Sequence[Column[QuotaUse]]] = (
-    Column("QUOTA", lambda each: each.quota),
-    Column("LIMIT", lambda each: _amount(each.quota, each.limit)),
-    Column("USED", lambda each: _amount(each.quota, each.used)),
+_QUOTAS: Final[Sequence[TableColumn[QuotaUse]]] = (
+    TableColumn("QUOTA", lambda each: each.quota),
+    TableColumn("LIMIT", lambda each: _amount(each.quota, each.limit)),
+    TableColumn("USED", lambda each: _amount(each.quota, each.used)),
 )
 
 
-def list_tenants(*, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def list_tenants(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """List the tenants of the installation, with an operator's key.
 
     Example: `headwater tenants`
@@ -34,7 +34,7 @@ def list_tenants(*, service: Service = SERVICE, output: Output = OUTPUT) -> None
         output.items(client.tenants(), _COLUMNS)
 
 
-def create(name: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def create(name: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Make a tenant, and print its first key, which is only shown now.
 
     Example: `headwater tenants create acme`
@@ -50,7 +50,7 @@ def create(name: str, *, service: Service = SERVICE, output: Output = OUTPUT) ->
     output.done(f"{text}\n{made.api_key}", made)
 
 
-def show(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def show(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a tenant.
 
     Example: `headwater tenants show acme`
@@ -65,7 +65,7 @@ def show(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) ->
 
 
 def suspend(
-    tenant: str, *, reason: str | None = None, service: Service = SERVICE, output: Output = OUTPUT
+    tenant: str, *, reason: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Refuse the requests of a tenant that write.
 
@@ -82,7 +82,7 @@ def suspend(
         output.item(client.suspend_tenant(tenant, reason))
 
 
-def resume(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def resume(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Let a tenant write again.
 
     Example: `headwater tenants resume acme`
@@ -96,7 +96,7 @@ def resume(tenant: str, *, service: Service = SERVICE, output: Output = OUTPUT) 
         output.item(client.resume_tenant(tenant))
 
 
-def delete(tenant: str, *, confirm: str, service: Service = SERVICE, output: Output = OUTPUT) -> None:
+def delete(tenant: str, *, confirm: str, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Delete a tenant with all its data, which cannot be undone.
 
     Example: `headwater tenants delete acme --confirm acme`
@@ -120,7 +120,7 @@ def quotas(
     *,
     set_: Annotated[Sequence[str], Parameter(name="--set", negative="")] = (),
     remove: Annotated[Sequence[str], Parameter(negative="")] = (),
-    service: Service = SERVICE,
+    service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
     """Print the quotas of a tenant with what it uses now, after changing some. Needs an operator's key.

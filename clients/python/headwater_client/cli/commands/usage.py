@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Final, Literal
 
-from headwater_client.cli.output import OUTPUT, Bytes, Column, Output
-from headwater_client.cli.service import SERVICE, Service
+from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
 from headwater_client.models import Usage
 
@@ -28,7 +28,7 @@ def usage(
     first_day: date | None = None,
     last_day: date | None = None,
     by: Literal["tenant", "dataset", "key"] = "tenant",
-    service: Service = SERVICE,
+    service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
     """Print what a tenant has used, day by day.
@@ -49,12 +49,12 @@ def usage(
     with service.client() as client:
         days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
         names = _names(client, by, tenant) if output.is_table() and days else {}
-    columns: list[Column[Usage]] = [Column("DAY", lambda each: each.day)]
+    columns: list[TableColumn[Usage]] = [TableColumn("DAY", lambda each: each.day)]
     if by == "dataset":
-        columns.append(Column("DATASET", lambda each: names.get(each.dataset_id, each.dataset_id)))
+        columns.append(TableColumn("DATASET", lambda each: names.get(each.dataset_id, each.dataset_id)))
     if by == "key":
-        columns.append(Column("KEY", lambda each: names.get(each.key_id, each.key_id)))
-    numbers = [Column(heading, cell) for heading, cell in _NUMBERS.items()]
+        columns.append(TableColumn("KEY", lambda each: names.get(each.key_id, each.key_id)))
+    numbers = [TableColumn(heading, cell) for heading, cell in _NUMBERS.items()]
     columns += [column for column in numbers if any(column.cell(each) is not None for each in days)]
     output.items(days, columns)
 
