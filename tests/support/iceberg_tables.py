@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.repository.version_groups import VersionGroupStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import SnapshotManifests
@@ -48,12 +49,16 @@ class KnownRenderer:
         return [each for file in files if (each := self.render(dataset, file)) is not None]
 
 
+def known_files(stores: Stores) -> FilePlanner:
+    """Plans reads of versions that are kept, or have expired lately."""
+    return FilePlanner(timeline=VersionGroupStore.of_known_files(stores.database))
+
+
 def visible_files(stores: Stores, render: Callable[[Dataset, DataFile], RenderedFile | None]) -> VisibleFiles:
     """The visible files of versions."""
     return VisibleFiles(
-        planner=FilePlanner(timeline=stores.timeline),
+        planner=known_files(stores),
         timeline=stores.timeline,
-        blocks=FileBlockStore(stores.database),
         renderer=KnownRenderer(render=render),
     )
 

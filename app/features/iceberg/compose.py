@@ -7,6 +7,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess
 from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.repository.version_groups import VersionGroupStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service.delete_files import DeleteFiles
@@ -36,6 +37,7 @@ class Tables:
     forms: TableForms
     documents: RenderedTables
     deletes: DeleteFiles
+    planner: FilePlanner
     visible: VisibleFiles
     blocks: FileBlockStore
     manifests: SnapshotManifests
@@ -54,31 +56,36 @@ def rendered_tables(process: ApiProcess) -> Tables:
     deletes = DeleteFiles(vectors=VectorReader(platform.storage))
     timeline = platform.stores.timeline
     blocks = FileBlockStore(platform.database)
+    planner = FilePlanner(timeline=VersionGroupStore.of_known_files(platform.database))
     visible = VisibleFiles(
-        planner=FilePlanner(timeline=timeline),
+        planner=planner,
         timeline=timeline,
-        blocks=blocks,
         renderer=process.once(rendered_files),
     )
     manifests = SnapshotManifests(
         blocks=blocks, forms=forms, deletes=deletes, parts=PartManifests(files=visible)
     )
     return Tables(
-        forms=forms, documents=documents, deletes=deletes, visible=visible, blocks=blocks, manifests=manifests
+        forms=forms,
+        documents=documents,
+        deletes=deletes,
+        planner=planner,
+        visible=visible,
+        blocks=blocks,
+        manifests=manifests,
     )
 
 
 def plan_scans(process: ApiProcess) -> PlanScans:
     """What plans scans."""
-    platform, of_process = process.platform, process.once(rendered_tables)
-    timeline = platform.stores.timeline
+    of_process = process.once(rendered_tables)
+    timeline = process.platform.stores.timeline
     return PlanScans(
-        planner=FilePlanner(timeline=timeline),
+        planner=of_process.planner,
         timeline=timeline,
         forms=of_process.forms,
         deletes=of_process.deletes,
         visible=of_process.visible,
-        versions=platform.leases,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -18,21 +18,15 @@ from app.core.timeline.repository.conflict_window import next_commit_time
 from app.core.timeline.repository.definitions import schema_at
 from app.core.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.core.timeline.repository.kept_versions import reading_version
-from app.core.timeline.repository.live_files import (
-    files_of_groups,
-    group_at,
-    live_files,
-    partition_paths,
-    rows_from,
-)
+from app.core.timeline.repository.live_files import live_files
 from app.core.timeline.repository.participants import CommitParticipant
 from app.core.timeline.repository.publish import publish_commits
 from app.core.timeline.repository.publish_in_slot import publish_in_slot
+from app.core.timeline.repository.version_groups import VersionGroupStore
 from app.core.timeline.repository.winners import winner_of_instant, winner_since, winner_with_rows
 from app.core.timeline.tables import commits
 from app.core.timeline.values import (
     Fenced,
-    GroupFiles,
     NewCommit,
     Overtaken,
     Published,
@@ -43,20 +37,19 @@ from app.infra.db.any_of import any_of
 from app.infra.db.errors import CommitInDoubt
 from app.infra.db.session import Database
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action
 from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import Page, PageTokens
-from app.kernel.sql.conditions.prune import RowFilter
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
 
-class TimelineStore:
+class TimelineStore(VersionGroupStore):
     """The timeline in Postgres. `participants` take part in the commit transaction."""
 
     def __init__(self, database: Database, participants: Sequence[CommitParticipant]) -> None:
-        self._database = database
+        super().__init__(database)
         self._participants = tuple(participants)
 
     def live_files(
@@ -74,54 +67,6 @@ class TimelineStore:
         """
         with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return live_files(connection, dataset_id, version, file_groups, partitions)
-
-    def files_of_groups(
-        self,
-        tenant_id: str,
-        dataset_id: str,
-        version: int,
-        kinds: Collection[FileKind],
-        first: str,
-        end: str,
-        limit: int,
-        where: RowFilter | None = None,
-    ) -> GroupFiles:
-        """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
-
-        There are at most `limit`, and more where a single group has more: all of the group are among them. With
-        `where`, base files are left out that have no selected row by their statistics. Raises VersionExpired, NotFound
-        (dataset gone).
-        """
-        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            return files_of_groups(connection, dataset_id, version, kinds, first, end, limit, where)
-
-    def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
-        """The paths of partitions that may have files at the version, each once, in any order.
-
-        Raises VersionExpired, NotFound (dataset gone).
-        """
-        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            return partition_paths(connection, dataset_id, version)
-
-    def group_at(
-        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
-    ) -> str | None:
-        """The name of the group that this number of others precede; None if there are fewer.
-
-        Raises VersionExpired, NotFound (dataset gone).
-        """
-        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            return group_at(connection, dataset_id, version, kinds, number)
-
-    def rows_from(
-        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
-    ) -> int:
-        """The number of live rows in the files of the groups from the name `first` on.
-
-        Raises VersionExpired, NotFound (dataset gone).
-        """
-        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
-            return rows_from(connection, dataset_id, version, kinds, first)
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -54,14 +54,6 @@ _PLAN_ID_CHARACTERS_MAX: Final = 2_000
 _LONG: Final = "completed"
 
 
-class Kept(Protocol):
-    """Which versions are kept."""
-
-    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
-        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
-        ...
-
-
 class _Task(msgspec.Struct, frozen=True, array_like=True):
     """The rest of a plan. `first`: the file group that it begins with, or a name before it."""
 
@@ -74,14 +66,16 @@ class _Task(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanScans:
-    """Plans scans of tables."""
+    """Plans scans of tables.
+
+    `planner`: of versions whose files are known, so that a plan goes on as long as its files are served.
+    """
 
     planner: FilePlanner
     timeline: VersionReader
     forms: TableForms
     deletes: DeleteFiles
     visible: VisibleFiles
-    versions: Kept
 
     def plan(self, table: ServedTable, request: PlanRequest) -> CompletedPlan:
         """The first tasks of a scan. Raises InvalidRequest, NotFound (no such snapshot), VersionExpired, and in part
@@ -114,7 +108,6 @@ class PlanScans:
         return self._tasks(table, task)
 
     def _tasks(self, table: ServedTable, task: _Task) -> ScanTasks:
-        self.versions.check(table.dataset.tenant_id, table.dataset.id, task.version)
         form = self.forms.of(table)
         definition = self._definition(form, task)
         where = _filter(task, form, definition)

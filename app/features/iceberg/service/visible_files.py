@@ -8,12 +8,9 @@ from time import monotonic
 from typing import Final, Protocol
 
 from app.core.catalog.values import Dataset
-from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
-from app.core.timeline.repository.file_blocks import FileBlockStore
-from app.core.timeline.service.plan_files import FilePlanner, reached_groups
+from app.core.timeline.service.plan_files import FilePlanner
 from app.core.timeline.service.version_definition import definition_at
-from app.core.timeline.values import FileBlock
 from app.features.iceberg.service.table_form import CACHE_SECONDS, TableForm
 from app.features.rendered_files.values import RenderedFile
 from app.infra.sharing.byte_cache import ByteCache
@@ -22,9 +19,6 @@ from app.kernel.format.file_group import DataFile
 from app.kernel.sql.conditions.row_access import RowAccess
 
 _CACHE_BYTES: Final = 16 * 1024 * 1024
-_END: Final = 2**62
-# Commits that are counted together.
-_STEP: Final = 64
 # About what a file takes in memory, and a column of its statistics.
 _FILE_BYTES: Final = 1_024
 _COLUMN_BYTES: Final = 256
@@ -51,11 +45,10 @@ class FileRenderer(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VisibleFiles:
-    """The visible files of versions, which never change."""
+    """The visible files of versions, which never change. `planner`: of versions whose files are known."""
 
     planner: FilePlanner
     timeline: VersionReader
-    blocks: FileBlockStore
     renderer: FileRenderer
     clock: Callable[[], float] = monotonic
     _files: ByteCache[tuple[str, int], tuple[float, tuple[DataFile, ...]]] = field(
@@ -81,23 +74,7 @@ class VisibleFiles:
         # The conditions of the access have the names of this schema.
         definition = definition_at(self.timeline, dataset, version)
         where = form.bound(definition.schema).where
-        try:
-            groups = list(self.planner.base_files(dataset, definition, version, where))
-        except VersionExpired:
-            groups = list(reached_groups(definition, self._expired(dataset, version), where))
+        groups = self.planner.base_files(dataset, definition, version, where)
         stored = [file for group in groups for file in group.files if file.row_count]
         rendered = self.renderer.require(dataset, definition, form.access, stored)
         return tuple(sorted(map(form.visible_file, rendered), key=_place))
-
-    def _expired(self, dataset: Dataset, version: int) -> Sequence[DataFile]:
-        """The files of a version that has expired lately. Raises VersionExpired if some are not known any more."""
-        at = dataset.tenant_id, dataset.id, version
-        counts = self.blocks.counts(*at, first=0, end=_END, step=_STEP, parts=1)
-        valid = self.blocks.files(*at, [FileBlock(0, _END)])
-        if len(valid) != sum(each.files for each in counts):
-            raise VersionExpired(
-                f"version {version} expired while its files were read",
-                version=version,
-                earliest=dataset.earliest_version,
-            )
-        return [each.file for each in valid]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,15 +15,17 @@ from pyroaring import FrozenBitMap
 
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
-from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.service import live_groups
-from app.core.timeline.service.plan_files import FilePlanner
 from app.core.timeline.values import Published
 from app.features.iceberg.plans import PlanRequest, ScanTasks
 from app.features.iceberg.service import plans
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.manifests import list_name
 from app.features.iceberg.service.plans import PlanScans
+from app.features.objects.ports import ServedTable
+from app.features.rendered_files.values import RenderedFile
+from app.features.retention.repository.history import HistoryStore
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id
@@ -30,10 +35,12 @@ from app.kernel.format.definition.new_dataset import CreateDataset, CreateField,
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import ColumnStatistics, DataFile, Slot
 from app.kernel.format.paths import data_folder, dataset_prefix
+from app.kernel.format.policies import HistoryPolicy
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.kernel.iceberg.tables import avro_records
 from tests.kernel.iceberg.test_expressions import holds
 from tests.support.iceberg_tables import (
-    nothing_visible,
+    known_files,
     served,
     snapshot_manifests,
     table_forms,
@@ -49,14 +56,12 @@ VARIANTS = pytest.mark.parametrize("variant", ["v3", "v2"])
 
 @pytest.fixture
 def planning(stores: Stores, tmp_path: Path) -> PlanScans:
-    leases = ReadLeaseStore(stores.database)
     return PlanScans(
-        planner=FilePlanner(timeline=stores.timeline),
+        planner=known_files(stores),
         timeline=stores.timeline,
         forms=table_forms(stores),
         deletes=DeleteFiles(vectors=VectorReader(LocalStorage(tmp_path))),
-        visible=visible_files(stores, nothing_visible),
-        versions=leases,
+        visible=visible_files(stores, one_row),
     )
 
 
@@ -199,6 +204,82 @@ def test_large_plan_is_continued_by_tasks(
     assert len(plan.file_scan_tasks) == EACH
     assert len(whole(planning, table, "v3", PlanRequest())[0]) == DAYS * EACH
     assert planning.plan_again(served(table), plan.plan_id) == plan
+
+
+def expired(stores: Stores, table: Dataset) -> Dataset:
+    """The dataset after all of its files were replaced, and its first version has expired."""
+    place = table.tenant_id, table.id
+    live = stores.timeline.live_files(*place, 1, None)
+    messages = [
+        CommitMessage(file_group=group, removed=tuple(file.path for file in mine), added=(), changelog=())
+        for group, mine in by_group(live).items()
+    ]
+    stores.jobs.accept(table.tenant_id, new_job(table.id))
+    jobs = stores.jobs.claim(*place, "worker", RULES)
+    commit = commit_of(jobs, messages, read_version=1)
+    assert isinstance(stores.timeline.publish_one(table.tenant_id, commit), Published)
+    history = HistoryStore(stores.database)
+    history.advance_start(*place, HistoryPolicy(versions=1))
+    history.expire_files(*place, 0, 1_000)
+    found = stores.catalog.get(*place)
+    assert found.earliest_version == 2
+    return found
+
+
+def by_group(files: Sequence[DataFile]) -> dict[str, list[DataFile]]:
+    groups: dict[str, list[DataFile]] = {}
+    for file in files:
+        groups.setdefault(file.file_group, []).append(file)
+    return groups
+
+
+@pytest.mark.parametrize("access", [EVERYTHING, RowAccess(masked=("s",))], ids=["whole", "part"])
+def test_plan_goes_on_after_its_version_has_expired_as_long_as_its_files_are_known(
+    stores: Stores, planning: PlanScans, table: Dataset, access: RowAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "TASKS_MAX", 4)
+    monkeypatch.setattr(live_groups, "_FILES_MIN", 2)
+    node = {"type": "gt-eq", "term": "d", "value": 1}
+    requests = [PlanRequest(snapshot_id=1), PlanRequest(snapshot_id=1, filter=node)]
+    before = [parts(planning, served(table, access=access), request) for request in requests]
+    assert [sum(len(part.file_scan_tasks) for part in plan) for plan in before] == [
+        DAYS * EACH,
+        (DAYS - 1) * EACH,
+    ]
+    later = served(expired(stores, table), access=access)
+    # Another process has not planned it before.
+    fresh = replace(planning, visible=visible_files(stores, one_row))
+    assert [parts(fresh, later, request) for request in requests] == before
+    for plan in before:
+        [name] = plan[0].plan_tasks
+        assert fresh.tasks(later, name) == plan[1]
+    HistoryStore(stores.database).remove_files(table.tenant_id, table.id, unused_seconds=0, limit=1)
+    fresh = replace(planning, visible=visible_files(stores, one_row))
+    [name] = before[0][0].plan_tasks
+    with pytest.raises(VersionExpired, match="version 1 is not kept any more"):
+        fresh.tasks(later, name)
+
+
+def one_row(dataset: Dataset, file: DataFile) -> RenderedFile:
+    """A row of each file."""
+    return RenderedFile(
+        view="0" * 16,
+        content=blake2b(file.path.encode(), digest_size=16).hexdigest(),
+        size_bytes=100,
+        row_count=1,
+        statistics=file.statistics,
+        source=file,
+        schema_id=dataset.definition.schema.id,
+    )
+
+
+def parts(planning: PlanScans, table: ServedTable, request: PlanRequest) -> list[ScanTasks]:
+    """The responses of a whole plan."""
+    found: list[ScanTasks] = [planning.plan(table, request)]
+    while found[-1].plan_tasks:
+        [name] = found[-1].plan_tasks
+        found.append(planning.tasks(table, name))
+    return found
 
 
 def test_filter_that_is_large_makes_responses_of_fewer_files(
