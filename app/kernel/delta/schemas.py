@@ -1,7 +1,7 @@
 """Schemas as Delta's: every type of a column, with the types that the columns of data files have.
 
-Unsigned numbers are those that hold them and that files store. A `uuid` is `binary`: its 16 bytes. With column mapping
-by id, a column is found in files by its field id, under whichever name it has there.
+Flat types state their own (`FlatType.delta`). With column mapping by id, a column is found in files by its field id,
+under whichever name it has there.
 """
 
 from __future__ import annotations
@@ -14,19 +14,8 @@ import msgspec
 
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    STRING,
     DataType,
-    Decimal,
     FlatType,
-    Integer,
     List,
     Map,
     Struct,
@@ -37,30 +26,6 @@ from app.kernel.format.schema.types.uuids import UUID
 
 COLUMN_MAPPING: Final = {"delta.columnMapping.mode": "id"}
 """The configuration of a table with column mapping. `delta.columnMapping.maxColumnId` is that of the schema."""
-_PLAIN: Final[dict[FlatType, str]] = {
-    BOOLEAN: "boolean",
-    INT8: "byte",
-    INT16: "short",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BINARY: "binary",
-    DATE: "date",
-    UUID: "binary",
-}
-
-
-@lru_cache(maxsize=1_024)
-def primitive(flat: FlatType) -> str:
-    """The name of Delta's type for a flat type. Raises KeyError for a type that it has no name for."""
-    match flat:
-        case Integer() if flat not in _PLAIN:
-            return "integer" if INT32.holds_integers(flat.low, flat.high) else "long"
-        case Timestamp():
-            return "timestamp" if flat.zoned else "timestamp_ntz"
-        case Decimal(precision, scale):
-            return f"decimal({precision},{scale})"
-    return _PLAIN[flat]
 
 
 def physical_name(field: Field) -> str:
@@ -135,7 +100,7 @@ def _field(field: Field, by_id: bool, nullable: bool) -> dict[str, Any]:
 def _type(field: Field, kind: DataType, path: str, by_id: bool) -> Any:
     match kind:
         case FlatType():
-            return primitive(kind)
+            return kind.delta
         case List(element):
             inner = _type(field, element, member_path_below(path, "element"), by_id)
             return {"type": "array", "elementType": inner, "containsNull": True}

@@ -33,7 +33,7 @@ from app.kernel.format.schema.types import (
 )
 from app.kernel.format.schema.types.uuids import UUID
 from app.kernel.iceberg.avro import ABSENT, PRESENT, array_bytes, long_bytes
-from app.kernel.iceberg.schemas import primitive, promotes
+from app.kernel.iceberg.schemas import promotes
 
 FIRST_COLUMNS: Final = 32
 """How many columns have bounds, beside those of the key, the partition and the order."""
@@ -82,7 +82,7 @@ def _single(encoder: _Encoder, value: Any) -> bytes | None:
 def _encoder(kind: FlatType) -> _Encoder:
     match kind:
         case Integer():
-            return lambda values: _packed(_whole(values), "<i4" if primitive(kind) == "int" else "<i8")
+            return lambda values: _packed(_whole(values), "<i4" if kind.iceberg == "int" else "<i8")
         case Real():
             return lambda values: _reals(values, "<f4" if kind == FLOAT else "<f8")
         case Timestamp():

@@ -29,7 +29,6 @@ from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import DATE, INT32, INT64, DataType, Decimal, FlatType, Integer, Timestamp
 from app.kernel.format.schema.types.nested import member_path_below
 from app.kernel.format.schema.types.uuids import UUID
-from app.kernel.iceberg.schemas import primitive
 
 UNPARTITIONED_ID: Final = 0
 PARTITIONED_ID: Final = 1
@@ -66,7 +65,7 @@ class PartitionColumn(msgspec.Struct, frozen=True, kw_only=True):
         """Iceberg's type of the values of partitions."""
         match self.entry.transform:
             case Transform.IDENTITY | Transform.TRUNCATE:
-                return primitive(self.source)
+                return self.source.iceberg
             case Transform.DAY:
                 return "date"
             case _:

@@ -1,7 +1,6 @@
 """Schemas as Iceberg's: every type of a column, with the ids that the columns of data files have.
 
-A `uuid` is `fixed[16]`: data files have its 16 bytes without the annotation that Iceberg's `uuid` has in Parquet, and
-readers of that type refuse columns without it or misread them. All readers have the bytes of a `fixed[16]`.
+Flat types state their own (`FlatType.iceberg`).
 """
 
 from __future__ import annotations
@@ -12,34 +11,15 @@ from typing import Any, Final
 
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT32,
-    STRING,
     DataType,
     Decimal,
     FlatType,
-    Integer,
     List,
     Map,
     Struct,
-    Timestamp,
 )
 from app.kernel.format.schema.types.nested import member_path_below
-from app.kernel.format.schema.types.uuids import UUID
 
-_PLAIN: Final[dict[FlatType, str]] = {
-    BOOLEAN: "boolean",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BINARY: "binary",
-    DATE: "date",
-    UUID: "fixed[16]",
-}
 _PROMOTIONS: Final = frozenset({("int", "long"), ("float", "double")})
 
 
@@ -49,19 +29,6 @@ class UncarriedColumn(ValueError):
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(f"column {column!r} {reason}")
         self.column = column
-
-
-@lru_cache(maxsize=1_024)
-def primitive(flat: FlatType) -> str:
-    """The name of Iceberg's type for a flat type. Raises KeyError for a type that it has no name for."""
-    match flat:
-        case Integer():
-            return "int" if INT32.holds_integers(flat.low, flat.high) else "long"
-        case Timestamp():
-            return "timestamptz" if flat.zoned else "timestamp"
-        case Decimal(precision, scale):
-            return f"decimal({precision}, {scale})"
-    return _PLAIN[flat]
 
 
 def iceberg_schema(schema: Schema, omit: Collection[int] = ()) -> dict[str, Any]:
@@ -82,7 +49,7 @@ def _field(field: Field) -> dict[str, Any]:
 def _type(field: Field, kind: DataType, path: str) -> Any:
     match kind:
         case FlatType():
-            return primitive(kind)
+            return kind.iceberg
         case List(element):
             return {
                 "type": "list",
@@ -149,5 +116,5 @@ def promotes(old: DataType, new: DataType) -> bool:
 def _flat_promotes(old: FlatType, new: FlatType) -> bool:
     if isinstance(old, Decimal) and isinstance(new, Decimal):
         return old.scale == new.scale and old.precision <= new.precision
-    names = primitive(old), primitive(new)
+    names = old.iceberg, new.iceberg
     return names[0] == names[1] or names in _PROMOTIONS

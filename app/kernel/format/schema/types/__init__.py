@@ -8,7 +8,8 @@ The text form is a small grammar, the same in the API, in Postgres and in the do
     timestamp_ntz  timestamp_ntz(ms)   a wall-clock time without zone
     list<T>  map<K, V>  struct<name: T, …>
 
-    flat          what every flat type has: its form in Arrow, text, JSON, CSV, Avro, keys, paths, bounds, Hive, Spark
+    flat          what every flat type has: its form in Arrow, text, JSON, CSV, Avro, keys, paths, bounds, Hive, Delta,
+                  Iceberg, Spark
     boolean, integer, real, decimals, strings, binary, dates, timestamps, uuids    the flat types
     names         their list: a new type is a module and its line there
     nested        types of values with parts

@@ -164,3 +164,7 @@ class Decimal(FlatType):
     @property
     def hive(self) -> str:
         return f"decimal({self.precision},{self.scale})"
+
+    @property
+    def delta(self) -> str:
+        return self.hive

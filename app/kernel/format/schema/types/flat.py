@@ -263,11 +263,21 @@ class FlatType(ABC):
         """The row and column of the type in the matrix of casts."""
         return str(self)
 
-    # Hive and Spark
+    # Hive, Delta, Iceberg and Spark
 
     @property
     def hive(self) -> str:
         """The type in a Hive metastore."""
+        return str(self)
+
+    @property
+    def delta(self) -> str:
+        """The type of columns of Delta, which data files have."""
+        return str(self)
+
+    @property
+    def iceberg(self) -> str:
+        """The type of columns of Iceberg, which data files have."""
         return str(self)
 
     @property

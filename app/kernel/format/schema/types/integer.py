@@ -36,6 +36,7 @@ _SYNONYMS: Final = {
     "int64": ("long", "bigint"),
 }
 _HIVE: Final = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
+_DELTA: Final = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,17 @@ class Integer(FlatType):
     @property
     def hive(self) -> str:
         return _HIVE[self._signed_type.bits]
+
+    @property
+    def delta(self) -> str:
+        """Data files have 32 or 64 bits; one without a sign is read as either."""
+        if self.signed:
+            return _DELTA[self.bits]
+        return "integer" if INT32.holds_integers(self.low, self.high) else "long"
+
+    @property
+    def iceberg(self) -> str:
+        return "int" if INT32.holds_integers(self.low, self.high) else "long"
 
     @property
     def relation(self) -> Integer:

@@ -229,6 +229,14 @@ class Timestamp(FlatType):
         return "timestamp"
 
     @property
+    def delta(self) -> str:
+        return self.cast_kind
+
+    @property
+    def iceberg(self) -> str:
+        return "timestamptz" if self.zoned else "timestamp"
+
+    @property
     def relation(self) -> Timestamp:
         return Timestamp("us", self.zoned)
 

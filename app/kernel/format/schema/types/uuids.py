@@ -124,6 +124,18 @@ class Uuid(FlatType):
         return "binary"
 
     @property
+    def delta(self) -> str:
+        """The 16 bytes: Delta has no such type."""
+        return "binary"
+
+    @property
+    def iceberg(self) -> str:
+        """The 16 bytes. Iceberg's own type has an annotation in Parquet: readers of it refuse columns without one, or
+        misread them.
+        """
+        return "fixed[16]"
+
+    @property
     def relation(self) -> FlatType:
         """Its text: Spark has no such type."""
         return STRING
