@@ -13,7 +13,7 @@ import msgspec
 
 from app.features.objects.errors import ObjectRequestUnsupported
 from app.features.objects.values import BUCKET, ObjectPage
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 
 XML: Final = "application/xml"
 KEYS_MAX: Final = 1_000
@@ -59,7 +59,7 @@ def list_options(parameters: Mapping[str, str]) -> ListOptions:
     check_parameters(parameters, _LISTING)
     for name in _TEXTS:
         if "\0" in parameters.get(name, ""):
-            raise _invalid(name, "expected a text without the character NUL")
+            raise InvalidRequest.of_member(name, "expected a text without the character NUL")
     second = parameters.get("list-type") == "2"
     token = parameters.get("continuation-token") if second else None
     start = parameters.get("start-after" if second else "marker", "")
@@ -144,7 +144,7 @@ def _keys_max(text: str | None) -> int:
     if text is None:
         return KEYS_MAX
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise _invalid("max-keys", "expected a whole number")
+        raise InvalidRequest.of_member("max-keys", "expected a whole number")
     return min(int(text), KEYS_MAX)
 
 
@@ -163,8 +163,4 @@ def _after(token: str) -> str:
 
 
 def _no_page() -> InvalidRequest:
-    return _invalid("continuation-token", "expected the token of a page")
-
-
-def _invalid(name: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(f"{name} is not valid", [FieldError(pointer=f"/{name}", detail=detail)])
+    return InvalidRequest.of_member("continuation-token", "expected the token of a page")

@@ -22,6 +22,7 @@ from app.features.sharing.handlers.protocol_errors import protocol_error
 from app.features.sharing.handlers.recipients import RECIPIENT_HANDLERS
 from app.features.sharing.handlers.shares import SHARE_HANDLERS
 from app.features.sharing.problems import PROBLEMS
+from app.features.sharing.providers import PROVIDERS
 from app.features.sharing.repository.change_versions import ChangeVersionStore
 from app.features.sharing.repository.credentials import RecipientStore
 from app.features.sharing.repository.recipients import ShareRecipientStore
@@ -32,7 +33,6 @@ from app.features.sharing.service.shares import Shares
 from app.features.sharing.service.table_changes import TableChanges
 from app.features.sharing.service.table_forms import SharedForms
 from app.features.sharing.service.table_queries import Links, TableQueries
-from app.features.sharing.service.table_reads import TableReads
 from app.http.auth import Resource, Scheme
 from app.infra.files.deletion_vector_file import VectorReader
 
@@ -40,9 +40,11 @@ from app.infra.files.deletion_vector_file import VectorReader
 def _dependencies(process: ApiProcess) -> dict[str, object]:
     platform = process.platform
     store = ShareStore(platform.database)
+    queries, changes = _table_reads(process)
     return {
         "shared_tables": shared_tables(platform),
-        "table_reads": _table_reads(process),
+        "table_queries": queries,
+        "table_changes": changes,
         "shares": Shares(store=store),
         "recipients": Recipients(
             catalog=platform.stores.catalog, shares=store, store=ShareRecipientStore(platform.database)
@@ -94,7 +96,7 @@ def _change_files(process: ApiProcess) -> ChangeFiles:
     )
 
 
-def _table_reads(process: ApiProcess) -> TableReads:
+def _table_reads(process: ApiProcess) -> tuple[TableQueries, TableChanges]:
     """What reads tables for recipients."""
     platform = process.platform
     timeline = platform.stores.timeline
@@ -115,7 +117,7 @@ def _table_reads(process: ApiProcess) -> TableReads:
         files=process.once(_change_files),
         links=_links(process),
     )
-    return TableReads(tables=shared_tables(platform), queries=queries, changes=changes)
+    return queries, changes
 
 
 API: Final = FeatureApi(
@@ -125,6 +127,7 @@ API: Final = FeatureApi(
     object_trees=_trees,
     routes=(*SHARE_HANDLERS, *RECIPIENT_HANDLERS),
     dependencies=_dependencies,
+    providers=PROVIDERS,
     resources=_resources,
     schemes=_schemes,
     actors=_actors,

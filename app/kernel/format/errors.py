@@ -58,6 +58,14 @@ class InvalidRequest(HeadwaterError):
     def __init__(self, detail: str, errors: Sequence[FieldError] = (), **facts: Any) -> None:
         super().__init__(detail, errors=[msgspec.to_builtins(error) for error in errors], **facts)
 
+    @classmethod
+    def of_member(cls, member: str, detail: str, summary: str | None = None) -> Self:
+        """The error of one member, parameter or header. `detail`: what is expected. `summary`: what is wrong, where the
+        name of the member does not say it.
+        """
+        errors = [FieldError(pointer=f"/{member}", detail=detail)]
+        return cls(f"{summary or f'{member} is not valid'}: {detail}", errors)
+
 
 class InvalidDataset(InvalidRequest):
     """A dataset definition that breaks a rule of the table format."""

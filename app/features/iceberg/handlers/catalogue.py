@@ -27,7 +27,7 @@ from app.http.parameters.query_parameters import ANY_PARAMETERS, PAGE_SIZE_MAX
 from app.http.protocols import is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 
 READS: Final[dict[str, Any]] = needs(KeyScope.READ, in_part=True) | {ANY_PARAMETERS: True}
 """The options of handlers of this catalogue. They ignore parameters that later releases of the protocol add."""
@@ -86,10 +86,7 @@ async def list_tables(
             page_token=page_token or None,
         )
     except InvalidRequest:
-        detail = "expected next-page-token of the page before"
-        raise InvalidRequest(
-            f"pageToken is not valid: {detail}", [FieldError(pointer="/pageToken", detail=detail)]
-        ) from None
+        raise InvalidRequest.of_member("pageToken", "expected next-page-token of the page before") from None
     names = (each.definition.name for each in page.items)
     return IdentifierPage(
         identifiers=tuple(

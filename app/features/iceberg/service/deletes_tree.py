@@ -9,7 +9,7 @@ from typing import Final
 from app.access.errors import NotFound
 from app.core.timeline.repository.file_blocks import FileBlockStore
 from app.features.iceberg.service.delete_files import DeleteFiles
-from app.features.iceberg.service.objects import UnlistedTree, UnrenderedObject, etag_of
+from app.features.iceberg.service.objects import UnrenderedObject, etag_of
 from app.features.iceberg.service.table_form import (
     DELETES_SEGMENT,
     FORMAT_VERSIONS,
@@ -17,6 +17,7 @@ from app.features.iceberg.service.table_form import (
     stored_suffix,
 )
 from app.features.objects.ports import ObjectContent, ServedTable
+from app.features.objects.service.unlisted_tree import UnlistedTree
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.paths import data_folder, dataset_prefix
 

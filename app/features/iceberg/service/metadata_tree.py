@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from app.access.errors import NotFound
 from app.features.iceberg.service.manifests import METADATA_SEGMENT, SnapshotManifests
-from app.features.iceberg.service.objects import RenderedObject, UnlistedTree, etag_of
+from app.features.iceberg.service.objects import RenderedObject, etag_of
 from app.features.iceberg.service.rendered_tables import DocumentName, RenderedTables, document_name
 from app.features.iceberg.service.table_form import FORMAT_VERSIONS
 from app.features.objects.ports import ObjectContent, ServedTable
+from app.features.objects.service.unlisted_tree import UnlistedTree
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
-
-from app.features.objects.ports import ServedTable
-from app.features.objects.values import ObjectEntry
 
 
 class RenderedObject(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +54,3 @@ class UnrenderedObject(msgspec.Struct, frozen=True, kw_only=True):
 def etag_of(*parts: str) -> str:
     """The ETag of an object whose path names what it is rendered from."""
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
-
-
-class UnlistedTree:
-    """A tree whose objects are in no listing: readers find them by the catalogue, and each listing would render all."""
-
-    def listing(
-        self,
-        table: ServedTable,  # noqa: ARG002
-        prefix: str,  # noqa: ARG002
-        after: str,  # noqa: ARG002
-        limit: int,  # noqa: ARG002
-    ) -> Sequence[ObjectEntry]:
-        """Nothing."""
-        return ()

@@ -29,7 +29,7 @@ from app.features.iceberg.service.table_form import TableForm, TableForms
 from app.features.iceberg.service.visible_files import VisibleFiles
 from app.features.objects.ports import ServedTable
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.iceberg.expressions import InvalidExpression, expression_filter
 from app.kernel.iceberg.manifests import DELETION_VECTOR_OFFSET
@@ -83,7 +83,7 @@ class PlanScans:
         """
         dataset = table.dataset
         if request.start_snapshot_id is not None or request.end_snapshot_id is not None:
-            raise _invalid(
+            raise InvalidRequest.of_member(
                 "start-snapshot-id", "incremental scans are not planned here: plan them from the manifests"
             )
         version = dataset.version if request.snapshot_id is None else request.snapshot_id
@@ -164,7 +164,7 @@ def _filter(task: _Task, form: TableForm, definition: DatasetDefinition) -> Filt
     try:
         where = expression_filter(task.filter, schema, case_sensitive=task.case_sensitive)
     except InvalidExpression as error:
-        raise _invalid("filter", str(error)) from None
+        raise InvalidRequest.of_member("filter", str(error)) from None
     form.bound(schema).refuse_masked(where.columns(), "filter")
     return where
 
@@ -250,7 +250,7 @@ def _name_of(task: _Task) -> str:
     try:
         return _encoded(task)
     except OverflowError:
-        raise _invalid("filter", "a whole number in it has more than 64 bits") from None
+        raise InvalidRequest.of_member("filter", "a whole number in it has more than 64 bits") from None
 
 
 def _encoded(task: _Task) -> str:
@@ -271,9 +271,3 @@ def _decoded(name: str) -> _Task:
 
 def _no_task(name: str) -> NotFound:
     return NotFound(f"there is no plan task {name[:100]!r}: plan the scan again")
-
-
-def _invalid(member: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{member} is not valid: {detail}", [FieldError(pointer=f"/{member}", detail=detail)]
-    )

@@ -18,7 +18,7 @@ from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import ANY_PARAMETERS, PAGE_SIZE_MAX
 from app.http.protocols import RATE, SCHEME
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 
 PATH: Final = "/delta-sharing"
 """Where the protocol is served."""
@@ -117,10 +117,7 @@ def _tables(
     try:
         page = shared_tables.list(principal, page_size=size, page_token=page_token or None)
     except InvalidRequest:
-        detail = "expected nextPageToken of the page before"
-        raise InvalidRequest(
-            f"pageToken is not valid: {detail}", [FieldError(pointer="/pageToken", detail=detail)]
-        ) from None
+        raise InvalidRequest.of_member("pageToken", "expected nextPageToken of the page before") from None
     return ItemPage(items=tuple([_item(each) for each in page.items]), next_page_token=page.next_token)
 
 

@@ -7,75 +7,49 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 
-from app.access.tenants.values import Principal
-from app.features.sharing.handlers.listings import READS, SCHEMA_PATH, SchemaName, ShareName, check_schema
+from app.features.sharing.handlers.listings import READS, SCHEMA_PATH
 from app.features.sharing.protocol import TableQuery
-from app.features.sharing.service.table_changes import ChangeRange
-from app.features.sharing.service.table_forms import CAPABILITIES, ReaderCapabilities, TableRead
-from app.features.sharing.service.table_queries import FileHints, TableLines, TableVersion
-from app.features.sharing.service.table_reads import TableReads
+from app.features.sharing.service.table_changes import ChangeRange, TableChanges
+from app.features.sharing.service.table_forms import CAPABILITIES, TableRead
+from app.features.sharing.service.table_queries import FileHints, TableLines, TableQueries, TableVersion
 from app.features.sharing.values import SharedTable
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
-from app.http.request import DATASET_NAME, ApiRequest
 from app.http.response import ApiResponse
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 
 VERSION_HEADER: Final = "Delta-Table-Version"
 _NDJSON: Final = "application/x-ndjson; charset=utf-8"
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _TABLE_PATH: Final = f"{SCHEMA_PATH}/tables/{{table_name:str}}"
-_TableName = Annotated[str, PathParameter(description="The name of a table, in any capitals.")]
-_Capabilities = Annotated[str, HeaderParameter(name=CAPABILITIES)]
 
 
 @get([_TABLE_PATH, f"{_TABLE_PATH}/version"], operation_id="sharing_table_version", opt=READS)
 async def get_version(
-    request: ApiRequest,
-    share_name: ShareName,
-    schema_name: SchemaName,
-    table_name: _TableName,
-    table_reads: Provided[TableReads],
-    principal: Provided[Principal],
+    shared_table: Provided[SharedTable],
+    table_queries: Provided[TableQueries],
     threads: Provided[Threads],
     starting_timestamp: Annotated[str, QueryParameter(name="startingTimestamp")] = "",
 ) -> Response[bytes]:
     """Returns the latest version, or the first since a time, in a header. Raises NotFound, InvalidRequest."""
     since = _time("startingTimestamp", starting_timestamp)
-
-    def version() -> int:
-        table = _table(request, table_reads, principal, (share_name, schema_name, table_name))
-        return table_reads.queries.version(table, since)
-
-    return ApiResponse(b"", headers={VERSION_HEADER: str(await threads.run(version))})
+    version = await threads.run(table_queries.version, shared_table, since)
+    return ApiResponse(b"", headers={VERSION_HEADER: str(version)})
 
 
 @get(f"{_TABLE_PATH}/metadata", operation_id="sharing_table_metadata", opt=READS)
 async def get_metadata(
-    request: ApiRequest,
-    share_name: ShareName,
-    schema_name: SchemaName,
-    table_name: _TableName,
-    table_reads: Provided[TableReads],
-    principal: Provided[Principal],
-    public_url: Provided[str],
+    table_read: Provided[TableRead],
+    table_queries: Provided[TableQueries],
     threads: Provided[Threads],
-    capabilities: _Capabilities = "",
     version: Annotated[int | None, QueryParameter()] = None,
     timestamp: Annotated[str, QueryParameter()] = "",
 ) -> Response[bytes]:
     """Returns the protocol and the metadata of a table. Raises NotFound, InvalidRequest, VersionExpired."""
     at = TableVersion(version=version, timestamp=_time("timestamp", timestamp))
-    reader = ReaderCapabilities.of(capabilities)
-
-    def lines() -> TableLines:
-        table = _table(request, table_reads, principal, (share_name, schema_name, table_name))
-        read = TableRead(principal=principal, table=table, url=public_url, capabilities=reader)
-        return table_reads.queries.metadata(read, at)
-
-    return _response(await threads.run(lines))
+    return _response(await threads.run(table_queries.metadata, table_read, at))
 
 
 @post(
@@ -86,49 +60,32 @@ async def get_metadata(
     opt=READS,
 )
 async def query_table(
-    request: ApiRequest,
-    share_name: ShareName,
-    schema_name: SchemaName,
-    table_name: _TableName,
-    table_reads: Provided[TableReads],
-    principal: Provided[Principal],
-    public_url: Provided[str],
+    table_read: Provided[TableRead],
+    table_queries: Provided[TableQueries],
     threads: Provided[Threads],
     data: JSONBody[TableQuery],
-    capabilities: _Capabilities = "",
 ) -> Response[bytes]:
     """Returns links to the files of a table. Raises NotFound, InvalidRequest, VersionExpired, RenderingUnderWay."""
     if data.starting_version is not None:
-        raise _invalid("startingVersion", "expected no startingVersion: changes are those of GET …/changes")
+        raise InvalidRequest.of_member(
+            "startingVersion", "expected no startingVersion: changes are those of GET …/changes"
+        )
     if data.limit_hint is not None and data.limit_hint < 0:
-        raise _invalid("limitHint", "expected 0 or more")
+        raise InvalidRequest.of_member("limitHint", "expected 0 or more")
     at = TableVersion(version=data.version, timestamp=_time("timestamp", data.timestamp or ""))
     hints = FileHints(
         predicates=data.predicate_hints or (),
         json_predicate=data.json_predicate_hints,
         limit=data.limit_hint,
     )
-    reader = ReaderCapabilities.of(capabilities)
-
-    def lines() -> TableLines:
-        table = _table(request, table_reads, principal, (share_name, schema_name, table_name))
-        read = TableRead(principal=principal, table=table, url=public_url, capabilities=reader)
-        return table_reads.queries.files(read, at, hints)
-
-    return _response(await threads.run(lines))
+    return _response(await threads.run(table_queries.files, table_read, at, hints))
 
 
 @get(f"{_TABLE_PATH}/changes", operation_id="sharing_table_changes", opt=READS)
 async def list_changes(
-    request: ApiRequest,
-    share_name: ShareName,
-    schema_name: SchemaName,
-    table_name: _TableName,
-    table_reads: Provided[TableReads],
-    principal: Provided[Principal],
-    public_url: Provided[str],
+    table_read: Provided[TableRead],
+    table_changes: Provided[TableChanges],
     threads: Provided[Threads],
-    capabilities: _Capabilities = "",
     starting_version: Annotated[int | None, QueryParameter(name="startingVersion")] = None,
     ending_version: Annotated[int | None, QueryParameter(name="endingVersion")] = None,
     starting_timestamp: Annotated[str, QueryParameter(name="startingTimestamp")] = "",
@@ -143,25 +100,7 @@ async def list_changes(
         since=_time("startingTimestamp", starting_timestamp),
         until=_time("endingTimestamp", ending_timestamp),
     )
-    reader = ReaderCapabilities.of(capabilities)
-
-    def lines() -> TableLines:
-        table = _table(request, table_reads, principal, (share_name, schema_name, table_name))
-        read = TableRead(principal=principal, table=table, url=public_url, capabilities=reader)
-        return table_reads.changes.read(read, span)
-
-    return _response(await threads.run(lines))
-
-
-def _table(
-    request: ApiRequest, table_reads: TableReads, principal: Principal, names: tuple[str, str, str]
-) -> SharedTable:
-    """The table of a share, schema and name, which the audit has as that of the request. Raises NotFound."""
-    share, schema, name = names
-    check_schema(share, schema)
-    table = table_reads.tables.find(principal, share, name)
-    request.scope["state"][DATASET_NAME] = table.dataset.definition.name
-    return table
+    return _response(await threads.run(table_changes.read, table_read, span))
 
 
 def _response(lines: TableLines) -> Response[bytes]:
@@ -179,14 +118,8 @@ def _time(member: str, text: str) -> datetime | None:
     try:
         moment = msgspec.convert(text.strip(), datetime)
     except msgspec.ValidationError:
-        raise _invalid(member, "expected a time like 2026-01-31T00:00:00Z") from None
+        raise InvalidRequest.of_member(member, "expected a time like 2026-01-31T00:00:00Z") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _invalid(member: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{member} is not valid: {detail}", [FieldError(pointer=f"/{member}", detail=detail)]
-    )
 
 
 HANDLERS: Final = (get_version, get_metadata, query_table, list_changes)

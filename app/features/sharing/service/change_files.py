@@ -21,7 +21,8 @@ from app.core.catalog.values import Dataset
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.features.objects.ports import ObjectContent, ServedTable
 from app.features.objects.service.renderings import Renderings
-from app.features.objects.values import SHARE, SHARE_VECTORS, ObjectEntry
+from app.features.objects.service.unlisted_tree import UnlistedTree
+from app.features.objects.values import SHARE, SHARE_VECTORS
 from app.features.rendered_files.service.objects import RenderedObjects, rendering_key
 from app.features.rendered_files.values import RenderedRows, RenderingOrigin
 from app.features.sharing.repository.change_versions import ChangeVersionStore
@@ -134,7 +135,7 @@ class ChangeFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChangeFiles:
+class ChangeFiles(UnlistedTree):
     """Makes files of changes, and finds them (`ObjectTree`)."""
 
     feed: ReadChanges
@@ -180,16 +181,6 @@ class ChangeFiles:
         if entry is None or entry.content != names[3]:
             raise _missing()
         return self.objects.content(dataset, rendering, entry)
-
-    def listing(
-        self,
-        table: ServedTable,  # noqa: ARG002
-        prefix: str,  # noqa: ARG002
-        after: str,  # noqa: ARG002
-        limit: int,  # noqa: ARG002
-    ) -> Sequence[ObjectEntry]:
-        """Nothing: recipients find files of changes by links."""
-        return ()
 
     def _rendering(self, view: ChangeView, version: ChangeVersion) -> ChangeRendering:
         return ChangeRendering(feed=self.feed, selection=view, source=version)

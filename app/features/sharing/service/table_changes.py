@@ -15,27 +15,12 @@ from app.core.timeline.service.version_definition import definition_at
 from app.features.objects.values import SHARE
 from app.features.sharing.repository.change_versions import ChangeVersionStore
 from app.features.sharing.service.change_files import ChangeFiles
-from app.features.sharing.service.table_forms import (
-    SharedForms,
-    TableRead,
-    check_features,
-    chosen_format,
-    masked_ids,
-)
+from app.features.sharing.service.table_forms import SharedForms, TableRead
 from app.features.sharing.service.table_queries import Links, TableLines, milliseconds
+from app.features.sharing.service.version_times import first_version_since
 from app.features.sharing.values import ChangeVersion
-from app.kernel.delta.actions import (
-    ZONELESS_FEATURE,
-    ResponseFormat,
-    SharedFile,
-    TableFormat,
-    change_lines,
-    head_lines,
-)
-from app.kernel.delta.schemas import has_uuid, has_zoneless_times, without_columns
-from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.schema.schema import Schema
-from app.kernel.sql.conditions.bound_access import bind_access
+from app.kernel.delta.actions import SharedFile, change_lines, head_lines
+from app.kernel.format.errors import InvalidRequest
 
 VERSIONS_MAX: Final = 1_000
 """How many versions with changes a response has at most. The protocol has no pages of changes."""
@@ -68,12 +53,12 @@ class TableChanges:
         dataset, access = read.table.dataset, read.table.access
         first, last = self._range(read, span)
         schema = definition_at(self.timeline, dataset, last).schema
-        table = self._format(read, schema, first)
+        table = self.forms.of_changes(read, schema, first)
         lines = head_lines(table)
         versions = self.versions.versions(dataset.tenant_id, dataset.id, first, last, VERSIONS_MAX + 1)
         if len(versions) > VERSIONS_MAX:
             end = versions[VERSIONS_MAX - 1].version
-            raise _invalid(
+            raise InvalidRequest.of_member(
                 "endingVersion", f"expected up to {end}: a response has up to {VERSIONS_MAX:,} versions"
             )
         self._check_kept(read, first, versions)
@@ -93,47 +78,33 @@ class TableChanges:
             lines += change_lines(table.response_format, files)
         return TableLines(version=first, response_format=table.response_format, lines=lines)
 
-    def _format(self, read: TableRead, schema: Schema, first: int) -> TableFormat:
-        """The form of a response. All files have the names of one schema, so columns are found by name: readers of
-        changes find them only so.
-        """
-        latest = read.table.dataset.definition.schema
-        needs = {"there are times without a zone": has_zoneless_times(schema)}
-        response_format = chosen_format(read.capabilities, needs)
-        is_delta = response_format is ResponseFormat.DELTA
-        omit = [field for field in schema.fields if is_delta and has_uuid(field)]
-        table = TableFormat(
-            response_format=response_format,
-            table_id=read.table.dataset.id,
-            name=read.table.name,
-            schema=without_columns(schema, {field.id for field in omit}),
-            nullable=masked_ids(schema, bind_access(read.table.access, latest, schema)),
-            without=tuple(field.name for field in omit),
-            version=first,
-        )
-        if is_delta:
-            # The client for Python reads such times in changes, too, and does not say so.
-            check_features(read.capabilities, table, ignore=[ZONELESS_FEATURE])
-        return table
-
     def _range(self, read: TableRead, span: ChangeRange) -> tuple[int, int]:
-        head = read.table.dataset.version
+        dataset = read.table.dataset
+        head = dataset.version
         if span.first_version is None and span.since is None:
-            raise _invalid("startingVersion", "expected startingVersion or startingTimestamp")
+            raise InvalidRequest.of_member("startingVersion", "expected startingVersion or startingTimestamp")
         if span.first_version is not None and span.since is not None:
-            raise _invalid("startingTimestamp", "expected one of startingVersion and startingTimestamp")
+            raise InvalidRequest.of_member(
+                "startingTimestamp", "expected one of startingVersion and startingTimestamp"
+            )
         if span.last_version is not None and span.until is not None:
-            raise _invalid("endingTimestamp", "expected one of endingVersion and endingTimestamp")
+            raise InvalidRequest.of_member(
+                "endingTimestamp", "expected one of endingVersion and endingTimestamp"
+            )
         first, last = span.first_version, span.last_version
         if first is None:
             assert span.since is not None
-            first = self._version_before(read, span.since, with_it=False) + 1
+            first = first_version_since(self.timeline, dataset, span.since)
         if last is None:
-            last = head if span.until is None else self._version_before(read, span.until, with_it=True)
+            last = head
+            if span.until is not None:
+                last = self.timeline.version_at(dataset.tenant_id, dataset.id, span.until)
         if not 0 <= first <= head:
-            raise _invalid("startingVersion", f"expected a version up to {head}, the latest")
+            raise InvalidRequest.of_member("startingVersion", f"expected a version up to {head}, the latest")
         if last < first:
-            raise _invalid("endingVersion", f"expected a version from {first} on, where the changes begin")
+            raise InvalidRequest.of_member(
+                "endingVersion", f"expected a version from {first} on, where the changes begin"
+            )
         return first, min(last, head)
 
     def _check_kept(self, read: TableRead, first: int, versions: Sequence[ChangeVersion]) -> None:
@@ -148,18 +119,3 @@ class TableChanges:
                 since=versions[0].first_offset if versions else 0,
                 earliest=earliest,
             )
-
-    def _version_before(self, read: TableRead, moment: datetime, *, with_it: bool) -> int:
-        """The latest version before a time, or at it."""
-        dataset = read.table.dataset
-        version = self.timeline.version_at(dataset.tenant_id, dataset.id, moment)
-        if version and not with_it:
-            times = self.timeline.commit_times(dataset.tenant_id, dataset.id, [version])
-            return version - 1 if times.get(version) == moment else version
-        return version
-
-
-def _invalid(member: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{member} is not valid: {detail}", [FieldError(pointer=f"/{member}", detail=detail)]
-    )

@@ -23,13 +23,14 @@ from app.features.objects.values import BUCKET, SHARE, SHARE_VECTORS, table_pref
 from app.features.rendered_files.service.files import RenderedFiles
 from app.features.rendered_files.values import RenderedFile
 from app.features.sharing.service.table_forms import SharedForm, SharedForms, TableRead
+from app.features.sharing.service.version_times import first_version_since
 from app.features.sharing.values import SharedTable
 from app.infra.files.deletion_vector_file import VectorReader
 from app.kernel.delta.actions import ResponseFormat, SharedFile, file_lines, head_lines
 from app.kernel.delta.predicates import hinted_filter
 from app.kernel.delta.statistics import statistics_text
 from app.kernel.delta.vectors import INLINE_BYTES_MAX, inline_vector
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import to_bytes
 from app.kernel.iceberg.omitted_columns import unsigned_columns
@@ -124,11 +125,11 @@ class TableQueries:
         dataset = table.dataset
         if since is None:
             return dataset.version
-        before = self.timeline.version_at(dataset.tenant_id, dataset.id, since)
-        times = self.timeline.commit_times(dataset.tenant_id, dataset.id, [before]) if before else {}
-        first = before if times.get(before) == since else before + 1
+        first = first_version_since(self.timeline, dataset, since)
         if first > dataset.version:
-            raise _invalid("startingTimestamp", "expected a time up to that of the latest version")
+            raise InvalidRequest.of_member(
+                "startingTimestamp", "expected a time up to that of the latest version"
+            )
         return first
 
     def metadata(self, read: TableRead, at: TableVersion) -> TableLines:
@@ -163,25 +164,25 @@ class TableQueries:
             for batch in self._batches(read, form, version, where, limit):
                 lines += response.of(batch)
                 if len(lines) > FILES_MAX:
-                    raise InvalidRequest(
-                        f"the table has more than {FILES_MAX:,} files for this query: read less of it with predicates, "
-                        "or have its owner compact it",
-                        [FieldError(pointer="/predicateHints", detail=f"expected up to {FILES_MAX:,} files")],
+                    raise InvalidRequest.of_member(
+                        "predicateHints",
+                        "read less of it with predicates, or have its owner compact it",
+                        f"the table has more than {FILES_MAX:,} files for this query",
                     )
         return TableLines(version=version, response_format=form.format.response_format, lines=lines)
 
     def _version(self, table: SharedTable, at: TableVersion) -> int:
         dataset = table.dataset
         if at.version is not None and at.timestamp is not None:
-            raise _invalid("timestamp", "expected one of version and timestamp")
+            raise InvalidRequest.of_member("timestamp", "expected one of version and timestamp")
         if at.version is not None:
             version = at.version
             if not 0 <= version <= dataset.version:
-                raise _invalid("version", f"expected a version up to {dataset.version}")
+                raise InvalidRequest.of_member("version", f"expected a version up to {dataset.version}")
         elif at.timestamp is not None:
             version = self.timeline.version_at(dataset.tenant_id, dataset.id, at.timestamp)
             if not version and dataset.version:
-                raise _invalid("timestamp", "expected a time after the first version")
+                raise InvalidRequest.of_member("timestamp", "expected a time after the first version")
         else:
             return dataset.version
         if version:
@@ -308,9 +309,3 @@ def _first(files: list[_ServedFile], rows: int) -> tuple[list[_ServedFile], int]
 
 def _is_stated(at: TableVersion) -> bool:
     return at.version is not None or at.timestamp is not None
-
-
-def _invalid(member: str, detail: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{member} is not valid: {detail}", [FieldError(pointer=f"/{member}", detail=detail)]
-    )
