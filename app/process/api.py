@@ -18,6 +18,7 @@ from app.core.platform import Platform
 from app.features.administration import api as administration
 from app.features.exports import api as exports
 from app.features.iceberg import api as iceberg
+from app.features.lineage import api as lineage
 from app.features.maintenance import api as maintenance
 from app.features.metastore import api as metastore
 from app.features.objects import api as objects
@@ -89,6 +90,7 @@ APIS: Final = (
     administration.API,
     exports.API,
     iceberg.API,
+    lineage.API,
     maintenance.API,
     metastore.API,
     objects.API,

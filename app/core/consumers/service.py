@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +44,10 @@ class Consumers:
     def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
         """ConsumerStatus items of every kind, by name. Raises InvalidRequest."""
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+
+    def readers(self, tenant_id: str, limit: int) -> Sequence[ConsumerStatus]:
+        """Up to `limit` consumers of readers, of all datasets, by dataset and name."""
+        return self.index.readers(tenant_id, limit)
 
     def put(
         self, dataset: Dataset, name: str, change: ConsumerChange, condition: ExpectedRevision

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -81,6 +82,13 @@ class ConsumerStore:
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query.order_by(consumers.c.name).limit(page_size + 1)).all()
         return tokens.page(rows, page_size, lambda row: row.name, _status)
+
+    def readers(self, tenant_id: str, limit: int) -> Sequence[ConsumerStatus]:
+        """Up to `limit` consumers of readers, of all datasets, by dataset and name."""
+        query = _statuses().where(consumers.c.kind == ConsumerKind.READER.value)
+        query = query.order_by(consumers.c.dataset_id, consumers.c.name).limit(limit)
+        with self._database.tenant(tenant_id) as connection:
+            return [_status(row) for row in connection.execute(query)]
 
     def put(
         self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, condition: ExpectedRevision

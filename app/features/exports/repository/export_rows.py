@@ -55,6 +55,12 @@ def list_exports(connection: Connection, dataset_id: str, *, page_size: int, pag
     return tokens.page(rows, page_size, lambda row: row.id, lambda row: _export(row, runs.get(row.id, ())))
 
 
+def find_followers(connection: Connection, limit: int) -> list[Export]:
+    """Up to `limit` exports of all datasets that have not ended, the earliest first, without their runs."""
+    query = _exports().where(exports.c.state != ExportState.ENDED.value).order_by(exports.c.id).limit(limit)
+    return [_export(row, ()) for row in connection.execute(query)]
+
+
 def list_runs(connection: Connection, export_id: str, *, page_size: int, page_token: str | None) -> Page:
     """ExportRun items, the latest first, without their manifests. Raises NotFound, InvalidRequest."""
     find_export(connection, export_id)

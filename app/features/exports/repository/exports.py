@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -24,6 +25,7 @@ from app.features.exports.errors import ExportEnded
 from app.features.exports.repository.export_rows import (
     consumer_name,
     find_export,
+    find_followers,
     find_run,
     list_exports,
     list_runs,
@@ -112,6 +114,11 @@ class ExportStore:
         """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
             return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
+
+    def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
+        """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_followers(connection, limit)
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
         """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired, QuotaExceeded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -96,6 +96,10 @@ class ManageExports:
         """Export items, the latest first, without those that show what the access does not."""
         page = self.exports.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
         return page.filtered(lambda export: export.definition.access.within(access))
+
+    def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
+        """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""
+        return self.exports.followers(tenant_id, limit)
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
         """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""

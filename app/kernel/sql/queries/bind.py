@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.kernel.codecs.faults import shown
 from app.kernel.format.schema.schema import Field, Schema
-from app.kernel.sql.queries.bound import BoundSelect, Environment, InputTable
+from app.kernel.sql.queries.bound import BoundQuery, BoundSelect, Environment, InputTable
 from app.kernel.sql.queries.coercion import Untyped
 from app.kernel.sql.queries.keys import key_of_select, passed_on
 from app.kernel.sql.queries.parse import ParsedView
@@ -16,7 +16,7 @@ from app.kernel.sql.queries.plan import ViewInput, ViewPlan
 from app.kernel.sql.queries.queries import QueryBinder
 from app.kernel.sql.queries.relation_types import relation_type, spark_type
 from app.kernel.sql.queries.scope import ScopeColumn
-from app.kernel.sql.queries.values import Binding
+from app.kernel.sql.queries.values import Binding, Origins
 from app.kernel.sql.syntax import Select, Table
 
 
@@ -27,17 +27,8 @@ def bind_view(
 
     Raises InvalidView, also for a join without an equality unless `allow_cross_join`.
     """
-    binding = Binding(view.text)
-    binder = QueryBinder(
-        binding, {name: inputs[name] for name in view.inputs}, allow_cross_joins=allow_cross_join
-    )
     query = view.query
-    select = None
-    if isinstance(query, Select) and not query.common:
-        select = binder.select(query, Environment())
-        bound = select.bound
-    else:
-        bound = binder.query(query, Environment())
+    binding, bound, select = _bound(view, inputs, allow_cross_join=allow_cross_join)
     fields = [
         _field(binding, query.at, number, column) for number, column in enumerate(bound.columns, start=1)
     ]
@@ -58,6 +49,31 @@ def bind_view(
         key_columns=key_columns,
         suggested_key=tuple(key_columns.values()) if len(key_columns) == len(inputs[name].record_key) else (),
     )
+
+
+def column_origins(view: ParsedView, inputs: Mapping[str, InputTable]) -> dict[str, Origins]:
+    """The columns of the result, each with the columns of inputs that its values are computed from.
+
+    Columns that only decide which rows there are, such as those of WHERE and ON, are no origins. An origin has the name
+    of the input and of its column. Raises InvalidView.
+    """
+    _, bound, _ = _bound(view, inputs, allow_cross_join=True)
+    return {column.name: column.origins for column in bound.columns}
+
+
+def _bound(
+    view: ParsedView, inputs: Mapping[str, InputTable], *, allow_cross_join: bool
+) -> tuple[Binding, BoundQuery, BoundSelect | None]:
+    """The query of the view, also as a SELECT where it is a single one. Raises InvalidView."""
+    binding = Binding(view.text)
+    binder = QueryBinder(
+        binding, {name: inputs[name] for name in view.inputs}, allow_cross_joins=allow_cross_join
+    )
+    query = view.query
+    if isinstance(query, Select) and not query.common:
+        select = binder.select(query, Environment())
+        return binding, select.bound, select
+    return binding, binder.query(query, Environment()), None
 
 
 def _field(binding: Binding, at: int, number: int, column: ScopeColumn) -> Field:

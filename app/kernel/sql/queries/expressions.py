@@ -373,4 +373,4 @@ class Binder:
         [column] = subquery.columns
         if column.type is Untyped.NULL:
             raise self.binding.at(node.at, f"{shown('NULL')} has no type", "CAST(NULL AS type)")
-        return replace(Value(node.at, f"({subquery.sql})", column.type, nullable=True), queries=True)
+        return replace(made(node.at, f"({subquery.sql})", column.type, [column], nullable=True), queries=True)

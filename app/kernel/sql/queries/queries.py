@@ -13,7 +13,7 @@ from app.kernel.sql.queries.relation_types import quoted
 from app.kernel.sql.queries.scope import Scope, ScopeColumn
 from app.kernel.sql.queries.selects import SelectBinder, check_names
 from app.kernel.sql.queries.sources import SourceBinder
-from app.kernel.sql.queries.values import Binding, Value, converted
+from app.kernel.sql.queries.values import Binding, Origins, Value, converted
 from app.kernel.sql.syntax import Query, Select, SetOperation
 
 
@@ -80,7 +80,7 @@ class QueryBinder:
                 raise self.binding.at(node.at, "maps cannot be compared", f"{node.operator} ALL, or no maps")
             types.append(type_)
         columns = tuple(
-            replace(one, type=type_, nullable=_nullable(node, one, other))
+            replace(one, type=type_, nullable=_nullable(node, one, other), origins=_origins(node, one, other))
             for one, other, type_ in zip(left_query.columns, right_query.columns, types, strict=True)
         )
         word = f"{node.operator} ALL" if node.all else node.operator
@@ -110,6 +110,11 @@ def _nullable(node: SetOperation, one: ScopeColumn, other: ScopeColumn) -> bool:
         case "INTERSECT":
             return one.nullable and other.nullable
     return one.nullable
+
+
+def _origins(node: SetOperation, one: ScopeColumn, other: ScopeColumn) -> Origins:
+    """The right side of EXCEPT only takes rows away."""
+    return one.origins if node.operator == "EXCEPT" else one.origins | other.origins
 
 
 def _as_types(bound: BoundQuery, types: Sequence[SqlType]) -> str:

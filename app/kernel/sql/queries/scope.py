@@ -12,14 +12,14 @@ from app.kernel.format.similar_names import similar_names
 from app.kernel.sql.names import listed, name_for_string, no_such
 from app.kernel.sql.queries.coercion import SqlType, is_flat
 from app.kernel.sql.queries.relation_types import quoted
-from app.kernel.sql.queries.values import Binding, Value
+from app.kernel.sql.queries.values import NO_ORIGINS, Binding, Origins, Value
 from app.kernel.sql.syntax import Name
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
     """A column of a relation. `sql`: its SQL. `origin`: the names of its dataset and column, if it belongs to a
-    dataset.
+    dataset. `origins`: the columns of datasets that it is computed from.
     """
 
     name: str
@@ -27,6 +27,7 @@ class ScopeColumn:
     type: SqlType
     nullable: bool
     origin: tuple[str, str] | None = None
+    origins: Origins = NO_ORIGINS
 
     def value(self, at: int, binding: Binding) -> Value:
         """The value of the column, named at a position. Raises InvalidView."""
@@ -44,6 +45,7 @@ class ScopeColumn:
             nullable=self.nullable,
             columns=frozenset({(self.name, at)}),
             name=self.name,
+            origins=self.origins,
         )
 
 

@@ -104,7 +104,13 @@ class SelectBinder:
                 reason = "a query that names columns of the one around it neither groups nor counts"
                 raise self.binding.at(node.at, reason, "a JOIN with a query that does")
         values = tuple(
-            Value(at=node.at, sql=column.sql, type=column.type, nullable=column.nullable)
+            Value(
+                at=node.at,
+                sql=column.sql,
+                type=column.type,
+                nullable=column.nullable,
+                origins=column.origins,
+            )
             for column in bound.columns
         )
         self._subquery_reads += bound.reads
@@ -226,7 +232,7 @@ class SelectBinder:
     ) -> tuple[ScopeColumn, ...]:
         names = self._names(items) if needs_names else [f"c{number}" for number in range(1, len(items) + 1)]
         columns = tuple(
-            ScopeColumn(name, quoted(name), value.type, value.nullable)
+            ScopeColumn(name, quoted(name), value.type, value.nullable, origins=value.origins)
             for name, (_, value) in zip(names, items, strict=True)
         )
         if self.node.distinct and any(has_map(column.type) for column in columns):

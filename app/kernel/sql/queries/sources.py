@@ -65,6 +65,7 @@ class SourceBinder:
                 type=relation_type(each.data_type()),
                 nullable=each.nullable,
                 origin=(node.name, each.name),
+                origins=frozenset({(node.name, each.name)}),
             )
             for each in definition.schema.fields
         )
@@ -149,12 +150,13 @@ def _merged(side: Side, one: Value, other: Value) -> ScopeColumn:
     name = one.name or other.name
     match side:
         case Side.RIGHT:
-            sql, nullable = other.sql, other.nullable
+            sql, nullable, origins = other.sql, other.nullable, other.origins
         case Side.FULL:
             sql, nullable = f"coalesce({one.sql}, {other.sql})", one.nullable or other.nullable
+            origins = one.origins | other.origins
         case _:
-            sql, nullable = one.sql, one.nullable
-    return ScopeColumn(name=name or "", sql=sql, type=one.type, nullable=nullable)
+            sql, nullable, origins = one.sql, one.nullable, one.origins
+    return ScopeColumn(name=name or "", sql=sql, type=one.type, nullable=nullable, origins=origins)
 
 
 def _beside(left_scope: Scope, right_scope: Scope) -> Scope:

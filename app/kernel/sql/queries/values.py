@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.schema.types import BOOLEAN, Decimal
@@ -18,6 +18,8 @@ ALIASED_CHARACTERS_MAX: Final = 1_000_000
 # The engine expands a query of WITH at each place that names it.
 READS_MAX: Final = 64
 NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
+Origins: TypeAlias = frozenset[tuple[str, str]]
+NO_ORIGINS: Final[Origins] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Value:
 
     `columns`: the columns of single rows that it needs, outside of aggregates, each with its position in the text; a
     value that rows are grouped by needs no columns. `name`: the column's or member's name, if it is one. `literal`: the
-    value of a literal.
+    value of a literal. `origins`: the columns of datasets that it is computed from, as names of dataset and column.
     """
 
     at: int
@@ -39,6 +41,7 @@ class Value:
     queries: bool = False
     name: str | None = None
     literal: Any = None
+    origins: Origins = NO_ORIGINS
 
     def named(self) -> str:
         """The name of the type in errors."""
@@ -59,6 +62,7 @@ def made(
         aggregates=any(operand.aggregates for operand in operands),
         windows=any(operand.windows for operand in operands),
         queries=any(operand.queries for operand in operands),
+        origins=NO_ORIGINS.union(*(operand.origins for operand in operands)),
     )
 
 

@@ -108,6 +108,7 @@ from headwater_client.models.exports import (
 )
 from headwater_client.models.jobs import JobPage
 from headwater_client.models.keys import CreatedKey, Grant, Identity, Key, KeyPage, NamedResource
+from headwater_client.models.lineage import Lineage, LineageColumn, LineageEdge, LineageNode
 from headwater_client.models.maintenance import CreateClean, CreateClustering, CreateCompaction
 from headwater_client.models.overview import (
     ByteSums,
@@ -383,6 +384,10 @@ __all__ = [
     "Late",
     "Lease",
     "LeaseHolder",
+    "Lineage",
+    "LineageColumn",
+    "LineageEdge",
+    "LineageNode",
     "LiveRow",
     "Lookup",
     "LookupItem",

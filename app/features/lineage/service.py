@@ -1,0 +1,277 @@
+"""Makes the graph of lineage that a principal may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.core.catalog.service import Datasets, GrantedDatasets
+from app.core.catalog.values import Dataset
+from app.core.consumers.service import Consumers
+from app.features.exports.service.exports import ManageExports
+from app.features.exports.values import Export
+from app.features.lineage.columns import (
+    export_columns,
+    taken_columns,
+    view_columns,
+    webhook_columns,
+    written_columns,
+)
+from app.features.lineage.values import Edge, Graph, LineagePoint, NodeKind
+from app.features.sharing.service.shares import Shares
+from app.features.sources.service.sources import ManageSources
+from app.features.sources.values import DataSource
+from app.features.views.service.views import DerivedViews
+from app.features.views.values import View
+from app.features.webhooks.service.webhooks import Webhooks
+from app.features.webhooks.values import Webhook
+from app.kernel.format.errors import InvalidRequest
+from app.kernel.paging import Page
+
+ITEMS_MAX: Final = 10_000
+"""The most datasets of which a graph is made; likewise of sources, of webhooks and so on."""
+_PAGE_SIZE: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lineage:
+    """The lineage of a tenant, from the lists of its features, which show what the principal may see."""
+
+    datasets: Datasets
+    views: DerivedViews
+    sources: ManageSources
+    webhooks: Webhooks
+    exports: ManageExports
+    consumers: Consumers
+    shares: Shares
+
+    def graph(
+        self, granted_datasets: GrantedDatasets, reference: str | None = None, *, columns: bool = False
+    ) -> Graph:
+        """What the principal sees; only what leads to the dataset and what it leads to, unless `reference` is None.
+
+        `columns`: with the columns of edges. Raises NotFound, Forbidden, InvalidRequest if there is too much.
+        """
+        tenant_id = granted_datasets.principal.tenant_id
+        focus = None if reference is None else granted_datasets.seen(tenant_id, reference)[0].id
+        granted = self._every(
+            "datasets",
+            lambda token: self.datasets.list(
+                granted_datasets.principal, page_size=_PAGE_SIZE, page_token=token
+            ),
+        )
+        datasets: dict[str, Dataset] = {each.id: each for each in granted}
+        views: dict[str, View] = {}
+        if any(each.is_view for each in granted):
+            views = {
+                each.dataset.id: each
+                for each in self._every(
+                    "views",
+                    lambda token: self.views.list(granted_datasets, page_size=_PAGE_SIZE, page_token=token),
+                )
+            }
+        parts = [
+            _of_datasets(datasets, views, columns=columns),
+            self._of_sources(granted_datasets, datasets, columns=columns),
+            self._of_webhooks(granted_datasets, datasets, columns=columns),
+            self._of_exports(granted_datasets, datasets, columns=columns),
+            self._of_consumers(tenant_id, datasets),
+            self._of_shares(granted_datasets, datasets),
+        ]
+        graph = Graph(
+            nodes=tuple(node for nodes, _ in parts for node in nodes),
+            edges=tuple(edge for _, edges in parts for edge in edges),
+        )
+        return graph if focus is None else _connected(graph, focus)
+
+    def _of_sources(
+        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
+    ) -> _Part:
+        sources: list[DataSource] = self._every(
+            "sources",
+            lambda token: self.sources.list(granted_datasets, None, page_size=_PAGE_SIZE, page_token=token),
+        )
+        nodes = [
+            LineagePoint(id=each.id, kind=NodeKind.SOURCE, name=each.name, state=each.state.value)
+            for each in sources
+        ]
+        return nodes, [edge for each in sources for edge in _source_edges(each, datasets, columns=columns)]
+
+    def _of_webhooks(
+        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
+    ) -> _Part:
+        webhooks: list[Webhook] = self._every(
+            "webhooks",
+            lambda token: self.webhooks.list(granted_datasets, None, page_size=_PAGE_SIZE, page_token=token),
+        )
+        webhooks = [each for each in webhooks if each.dataset_id in datasets]
+        nodes = [
+            LineagePoint(
+                id=each.id,
+                kind=NodeKind.WEBHOOK,
+                name=each.definition.description or each.id,
+                state=each.state.value,
+            )
+            for each in webhooks
+        ]
+        return nodes, [
+            Edge(
+                origin=each.dataset_id,
+                target=each.id,
+                lag=max(each.pending, 0),
+                columns=webhook_columns(each.definition, datasets[each.dataset_id].definition)
+                if columns
+                else None,
+            )
+            for each in webhooks
+        ]
+
+    def _of_exports(
+        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
+    ) -> _Part:
+        principal = granted_datasets.principal
+        found = self._within("exports", self.exports.followers(principal.tenant_id, ITEMS_MAX + 1))
+        exports: list[Export] = [
+            each
+            for each in found
+            if each.dataset_id in datasets
+            and each.definition.access.within(principal.access(each.dataset_name))
+        ]
+        nodes = [
+            LineagePoint(
+                id=each.id, kind=NodeKind.EXPORT, name=each.definition.name or each.id, state=each.state.value
+            )
+            for each in exports
+        ]
+        return nodes, [
+            Edge(
+                origin=each.dataset_id,
+                target=each.id,
+                lag=max(datasets[each.dataset_id].next_offset - each.offset, 0),
+                columns=export_columns(each.definition, datasets[each.dataset_id].definition)
+                if columns
+                else None,
+            )
+            for each in exports
+        ]
+
+    def _of_consumers(self, tenant_id: str, datasets: Mapping[str, Dataset]) -> _Part:
+        readers = self._within("consumers", self.consumers.readers(tenant_id, ITEMS_MAX + 1))
+        nodes: list[LineagePoint] = []
+        edges: list[Edge] = []
+        for each in readers:
+            dataset_id, name = each.consumer.dataset_id, each.consumer.name
+            if dataset_id in datasets:
+                node = LineagePoint(id=f"{dataset_id}/{name}", kind=NodeKind.CONSUMER, name=name)
+                nodes.append(node)
+                edges.append(Edge(origin=dataset_id, target=node.id, lag=each.behind_changes))
+        return nodes, edges
+
+    def _of_shares(self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset]) -> _Part:
+        shares = self._every(
+            "shares",
+            lambda token: self.shares.list(granted_datasets, page_size=_PAGE_SIZE, page_token=token),
+        )
+        nodes = [LineagePoint(id=each.id, kind=NodeKind.SHARE, name=each.name) for each in shares]
+        return nodes, [
+            Edge(origin=shared.id, target=each.id)
+            for each in shares
+            for shared in each.datasets
+            if shared.id in datasets
+        ]
+
+    def _every(self, what: str, page: Callable[[str | None], Page]) -> list[Any]:
+        """All items of a list. Raises InvalidRequest if there are more than ITEMS_MAX."""
+        items: list[Any] = []
+        token = None
+        while True:
+            current = page(token)
+            items += current.items
+            self._within(what, items)
+            token = current.next_token
+            if token is None:
+                return items
+
+    def _within(self, what: str, items: Sequence[Any]) -> Sequence[Any]:
+        if len(items) > ITEMS_MAX:
+            raise InvalidRequest(
+                f"there are more than {ITEMS_MAX:,} {what}, too many for one graph: read the lists of a dataset, "
+                "such as GET /webhooks?dataset="
+            )
+        return items
+
+
+_Part = tuple[Sequence[LineagePoint], Sequence[Edge]]
+
+
+def _of_datasets(datasets: Mapping[str, Dataset], views: Mapping[str, View], *, columns: bool) -> _Part:
+    nodes = [
+        LineagePoint(
+            id=each.id,
+            kind=NodeKind.VIEW if each.is_view else NodeKind.DATASET,
+            name=each.definition.name,
+            state=views[each.id].state.value if each.id in views else None,
+        )
+        for each in datasets.values()
+    ]
+    return nodes, [edge for each in views.values() for edge in _view_edges(each, datasets, columns=columns)]
+
+
+def _view_edges(view: View, datasets: Mapping[str, Dataset], *, columns: bool) -> Iterator[Edge]:
+    of_inputs = view_columns(view) if columns else {}
+    for each in view.inputs:
+        if each.dataset.id in datasets:
+            yield Edge(
+                origin=each.dataset.id,
+                target=view.dataset.id,
+                lag=each.lag,
+                columns=of_inputs.get(each.dataset.id),
+            )
+
+
+def _source_edges(source: DataSource, datasets: Mapping[str, Dataset], *, columns: bool) -> Iterator[Edge]:
+    """What the source reads, if that is a dataset, and what it writes to."""
+    read = datasets.get(str(source.definition.config.get("dataset_id")))
+    lag = None if source.lag is None else source.lag.rows
+    if read is not None:
+        yield Edge(
+            origin=read.id,
+            target=source.id,
+            lag=lag,
+            columns=taken_columns(source.definition, read.definition) if columns else None,
+        )
+    if source.dataset_id is not None and source.dataset_id in datasets:
+        definition = None if read is None else read.definition
+        yield Edge(
+            origin=source.id,
+            target=source.dataset_id,
+            # What a source has read is written by the same round.
+            lag=0 if read is not None else lag,
+            columns=written_columns(source.definition, definition) if columns else None,
+        )
+
+
+def _connected(graph: Graph, focus: str) -> Graph:
+    """What leads to a node, in any number of steps, and what it leads to."""
+    ids = {focus} | _reached(focus, [(each.target, each.origin) for each in graph.edges])
+    ids |= _reached(focus, [(each.origin, each.target) for each in graph.edges])
+    return Graph(
+        nodes=tuple(each for each in graph.nodes if each.id in ids),
+        edges=tuple(each for each in graph.edges if each.origin in ids and each.target in ids),
+    )
+
+
+def _reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
+    """All that steps lead to from the start."""
+    onward: dict[str, list[str]] = {}
+    for origin, target in steps:
+        onward.setdefault(origin, []).append(target)
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for each in onward.get(waiting.pop(), ()):
+            if each not in reached:
+                reached.add(each)
+                waiting.append(each)
+    return reached
