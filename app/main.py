@@ -62,6 +62,7 @@ from app.http.server.protocol import BoundedHttp
 from app.http.server.server import Server
 from app.http.server.turns import Turns
 from app.http.waiting.subscriptions import Subscriptions
+from app.infra.db.answers import Answers
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.logs import configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
@@ -72,8 +73,11 @@ from app.process.application import application
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
 from app.process.readiness import readiness
+from app.process.service_health import service_health
 
 _STOP_SECONDS_MAX: Final = 10
+# How often the smallest statement is sent to the database.
+_BEAT_SECONDS: Final = 1.0
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 # Open files beside connections: of storage, of the database, of libraries.
 _OTHER_FILES: Final = 1_000
@@ -109,7 +113,11 @@ def compose(settings: Settings) -> Api:
     threads, subscriptions = Threads(), Subscriptions()
     unread = UnreadBytes(settings.unread_bytes_max)
     draining = threading.Event()
-    checks = readiness(platform, WorkerStore(database), servers.announcements, loops, draining)
+    workers = WorkerStore(database)
+    health = {
+        "readiness": readiness(workers, servers.answers, draining),
+        "service_health": service_health(platform, workers, servers.announcements, loops),
+    }
     keys, audit = CredentialStore(database), AuditStore(database, administration)
     counts, counter = AccessCounts(audit), UsageCounter()
     actor_stores = actors(platform)
@@ -125,7 +133,7 @@ def compose(settings: Settings) -> Api:
         on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )
-    services = merged(dependencies(process), {"readiness": checks})
+    services = merged(dependencies(process), health)
     background = _Background(
         servers=servers,
         loops=loops,
@@ -154,6 +162,7 @@ def compose(settings: Settings) -> Api:
 class _Servers:
     """The servers that an API process uses."""
 
+    answers: Answers
     database: Database
     administration: Database | None
     """With the login that administers tenants and keys; None if the deployment has none."""
@@ -163,9 +172,11 @@ class _Servers:
 
     @classmethod
     def of(cls, settings: Settings) -> _Servers:
+        answers = Answers()
         return cls(
-            database=Database(settings.database_url, application_name="headwater api"),
-            administration=_administration(settings),
+            answers=answers,
+            database=Database(settings.database_url, application_name="headwater api", answers=answers),
+            administration=_administration(settings, answers),
             queue=WorkQueue(settings.redis_url),
             announcements=Announcements(settings.redis_url),
             limits=RedisLimits(settings.redis_url),
@@ -195,6 +206,7 @@ class _Background:
     def lifespan(self, settings: Settings) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
         """Runs all of it from the start of the application to its stop, then records what was counted."""
         loops = self.loops
+        loops.add(Loop("database", self.servers.database.beat, every_seconds=_BEAT_SECONDS))
         loops.add(Loop("uses of keys", self.uses.record, every_seconds=USED_SECONDS, waits_first=True))
         loops.add(Loop("usage of keys", self.usage.record, every_seconds=USAGE_SECONDS, waits_first=True))
         loops.add(Loop("audit", self.counts.flush, every_seconds=FLUSH_SECONDS, waits_first=True))
@@ -264,7 +276,7 @@ def _tokens(settings: Settings) -> TokenVerifier | None:
     return TokenVerifier(issuers) if issuers else None
 
 
-def _administration(settings: Settings) -> Database | None:
+def _administration(settings: Settings, answers: Answers) -> Database | None:
     """Postgres with the login that administers tenants and keys; None if the deployment has none."""
     if not settings.admin_database_url:
         return None
@@ -273,6 +285,7 @@ def _administration(settings: Settings) -> Database | None:
         role=ADMINISTRATOR_ROLE,
         application_name="headwater administration",
         connections_max=_ADMINISTRATION_CONNECTIONS_MAX,
+        answers=answers,
     )
 
 

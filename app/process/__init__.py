@@ -5,7 +5,9 @@
     application            the ASGI application: authentication, error handling, and the routes
     openapi                the OpenAPI document, generated from the handlers
     tables                 the tables of all rooms
-    readiness, doctor      checks of a process, and of a whole deployment
+    readiness              whether this process can take requests
+    service_health         checks of the whole service as it runs
+    doctor                 checks of a deployment and of its setup
     backup                 copies of all rows of the database
 
 `app.main` starts it. The worker is composed in `workers.wiring`, from the same features.

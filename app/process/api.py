@@ -39,7 +39,7 @@ from app.features.writes import api as writes
 from app.http import dependencies as http
 from app.http.auth import Resource, Scheme
 from app.http.dependencies import Provider
-from app.http.health import get_liveness, get_readiness
+from app.http.health import get_liveness, get_readiness, get_service_health
 from app.http.in_flight import InFlight
 from app.http.limits.threads import (
     OUTBOUND_TENANT_MAX,
@@ -82,7 +82,7 @@ def _of_process(process: ApiProcess) -> dict[str, object]:
 APIS: Final = (
     FeatureApi(
         name="process",
-        routes=(get_liveness, get_readiness),
+        routes=(get_liveness, get_readiness, get_service_health),
         providers=http.PROVIDERS,
         dependencies=_of_process,
     ),

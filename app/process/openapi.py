@@ -76,7 +76,7 @@ _TAGS: Final = {
     "keys": "API keys: make, list and revoke.",
     "audit": "Who requested what, when, and with what result.",
     "usage": "What tenants use, and their quotas.",
-    "health": "Liveness and readiness, for operators.",
+    "health": "Liveness, readiness and the health of the whole service, for operators.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
 _TITLES: Final = {

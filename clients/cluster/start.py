@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,7 +22,7 @@ from app.infra.runtime.java import java_home
 from app.infra.runtime.loopback import LOOPBACK, is_free
 from app.infra.runtime.postgres import create_cluster
 from app.infra.runtime.private_file import kept_secret
-from app.infra.runtime.stack import run_until_stopped
+from app.infra.runtime.stack import is_api_ready, is_worker_ready, run_until_stopped
 from app.infra.runtime.supervisor import Supervisor, to_standard_error
 from clients.cluster.composition import adjusted, read
 from clients.cluster.plan import INGRESS, Container, plan
@@ -90,7 +89,7 @@ def run(
         containers = planned(directory.path, port, scales=scales, settings=settings)
 
         def begin(supervisor: Supervisor) -> None:
-            key_file = _start(supervisor, _Machine(directory.path, programs), containers)
+            key_file = _start(supervisor, _Machine(directory.path, programs, port), containers)
             url = f"http://{LOOPBACK}:{port}"
             directory.announce(url, key_file.read_text(encoding="utf-8").strip())
             to_standard_error(
@@ -112,8 +111,11 @@ def _network(file: Path) -> str:
 class _Machine:
     """What containers get from this machine: programs, an account, Java."""
 
-    def __init__(self, data: Path, programs: Programs) -> None:
+    def __init__(self, data: Path, programs: Programs, port: int) -> None:
+        """`port`: that of the proxy. `key_file`: the file with the operator's key, once it is made."""
         self.programs = programs
+        self.key_file = Path()
+        self._port = port
         self._java_home = java_home(data)
         # Every program and folder has to be reachable for the account.
         paths = (data / "containers", ROOT / "app", programs.python, programs.versitygw, programs.caddy)
@@ -127,11 +129,24 @@ class _Machine:
             command=self.programs.command(container.service.image, container.command),
             environment=container.environment | self._environment(container),
             directory=container.own,
-            ready=partial(_is_ready, container, self.programs),
+            ready=partial(self._is_ready, container),
             ready_seconds_max=_READY_SECONDS_MAX,
             stop_seconds_max=container.service.stop_seconds,
             account=self.account,
         )
+
+    def _is_ready(self, container: Container) -> bool:
+        """What the health check of the service finds out; of workers, that the service knows of a live one."""
+        match container.service.name:
+            case "postgres":
+                command = [str(self.programs.postgres / "pg_isready"), "-q", "-h", container.address]
+                return subprocess.run(command, check=False, timeout=_STOP_SECONDS_MAX).returncode == 0
+            case "ingress":
+                return is_api_ready(self._port)
+            case "worker":
+                return is_worker_ready(self._port, self.key_file.read_text(encoding="utf-8").strip())
+            case name:
+                return _listens(container.address, _PORTS[name])
 
     def _environment(self, container: Container) -> dict[str, str]:
         environment = {"HOME": str(container.own), "NO_PROXY": "*", "no_proxy": "*"}
@@ -155,18 +170,18 @@ class _Machine:
 
 def _start(supervisor: Supervisor, machine: _Machine, containers: list[Container]) -> Path:
     """Starts the containers in their order; returns the file with the operator's key."""
-    key_file = Path()
     for container in containers:
         if container.service.name == "postgres":
             _start_postgres(supervisor, machine, container)
         elif container.service.job:
             supervisor.run(machine.specification(container))
-            key_file = Path(container.command[container.command.index("--key-file") + 1])
+            machine.key_file = Path(container.command[container.command.index("--key-file") + 1])
         else:
-            # Services that others need by their health; the readiness of the proxy covers all others.
+            # Services that others need by their health. The proxy is ready once an API is, a worker needs the others.
             supervisor.start(machine.specification(container), wait=container.service.name in _PORTS)
     supervisor.wait_ready(f"{INGRESS}-1")
-    return key_file
+    supervisor.wait_ready("worker-1")
+    return machine.key_file
 
 
 def _start_postgres(supervisor: Supervisor, machine: _Machine, container: Container) -> None:
@@ -202,31 +217,9 @@ def _start_postgres(supervisor: Supervisor, machine: _Machine, container: Contai
     initialised.touch()
 
 
-def _is_ready(container: Container, programs: Programs) -> bool:
-    """What the health check of the service finds out."""
-    name = container.service.name
-    if name == "postgres":
-        command = [str(programs.postgres / "pg_isready"), "-q", "-h", container.address]
-        return subprocess.run(command, check=False, timeout=_STOP_SECONDS_MAX).returncode == 0
-    if name == INGRESS:
-        return _is_served(container.environment)
-    return _listens(container.address, _PORTS[name])
-
-
 def _listens(address: str, port: int) -> bool:
     try:
         with socket.create_connection((address, port), timeout=_PROBE_SECONDS):
             return True
     except OSError:
         return False
-
-
-def _is_served(environment: Mapping[str, str]) -> bool:
-    connection = HTTPConnection(environment["BIND"] + environment["LISTEN"], timeout=_PROBE_SECONDS)
-    try:
-        connection.request("GET", "/health/ready")
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()

@@ -44,7 +44,7 @@ def test_every_service_is_restarted_and_has_a_limit_of_memory():
 
 
 def test_every_server_has_a_check_of_its_health_and_that_of_the_api_is_its_readiness():
-    # The readiness of the API covers the workers, and these the Spark workers.
+    # Workers have no port: GET /health/service covers them, and their Spark.
     without = {"init", "worker", "spark-worker"}
     assert {name for name in SERVICES if "healthcheck" not in SERVICES[name]} == without
     for name in ("api", "ingress"):

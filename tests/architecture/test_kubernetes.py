@@ -170,6 +170,8 @@ def test_selectors_choose_the_pods_of_their_component() -> None:
 def test_traffic_is_decided_by_readiness_and_restarts_by_liveness() -> None:
     api = container_of("api")
     assert api["readinessProbe"]["httpGet"]["path"] == "/health/ready"
+    # It answers within 2 s.
+    assert 2 < api["readinessProbe"]["timeoutSeconds"] <= api["readinessProbe"]["periodSeconds"]
     assert api["livenessProbe"]["httpGet"]["path"] == api["startupProbe"]["httpGet"]["path"] == "/health/live"
     [rule] = DOCUMENTS["Ingress headwater-api"]["spec"]["rules"]
     [path] = rule["http"]["paths"]

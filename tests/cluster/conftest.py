@@ -20,6 +20,7 @@ import pytest
 from app.infra.runtime.loopback import free_port
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import planned
+from tests.support.health import service_checks
 from tests.support.http import TLS
 from tests.support.left_out import left_out
 from tests.support.repeating import Repeating
@@ -99,15 +100,9 @@ class Cluster:
         return first.environ()
 
     def checks(self) -> dict[str, dict[str, Any]]:
-        """Those of the readiness; none while no API answers."""
+        """Those of the whole service; none while no API answers."""
         with self.client() as client:
-            try:
-                answer = client.get("/health/ready")
-            except httpx2.TransportError:
-                return {}
-        if not answer.headers.get("content-type", "").startswith("application/json"):
-            return {}
-        return {check["name"]: check for check in answer.json()["checks"]}
+            return service_checks(client)
 
     def executors(self, container: str) -> set[str]:
         """The applications, one for each worker, that have an executor on a Spark worker."""

@@ -83,6 +83,34 @@ def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_and_started(
         report("postgres", load, since, record_property)
 
 
+def test_reads_go_on_through_the_proxy_while_no_worker_runs(cluster: Cluster, client: httpx2.Client) -> None:
+    fields = [{"name": "id", "type": "int64"}]
+    definition = {"name": "without-workers", "schema": {"fields": fields}, "record_key": ["id"]}
+    dataset = client.post("/datasets", json=definition).headers["location"]
+    write = {"operation": "upsert", "records": [{"id": 1}]}
+    assert client.post(f"{dataset}/writes", json=write, headers={"Prefer": "wait=60"}).status_code == 200
+    # They are stopped first, so that none of their successors counts.
+    stopped = [process for name in ("worker-1", "worker-2") for process in cluster.processes(name)]
+    for process in stopped:
+        process.suspend()
+    try:
+        until(lambda: not cluster.checks()["workers"]["ok"], "the workers to count as gone", seconds_max=60)
+        assert client.get("/health/service").json()["state"] == "failing"
+        for _ in range(20):
+            assert client.get("/health/ready").status_code == 200
+            assert client.get(f"{dataset}/rows").json()["rows"] == [{"id": 1}]
+        accepted = client.post(f"{dataset}/writes", json={"operation": "upsert", "records": [{"id": 2}]})
+        assert accepted.status_code == 202
+    finally:
+        for process in stopped:
+            process.kill()
+    until(
+        lambda: client.get(accepted.headers["location"]).json()["state"] == "succeeded",
+        "the write that waited",
+        seconds_max=120,
+    )
+
+
 def restart(cluster: Cluster, container: str, words: str = "") -> None:
     """Stops a container in order, and returns once its successor is ready."""
     old, *_ = cluster.processes(container, words)

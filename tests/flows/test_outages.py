@@ -10,9 +10,10 @@ import psutil
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.health import service_checks
 from tests.support.process import spark_tasks
 from tests.support.shares import share
-from tests.support.table import Row, Table
+from tests.support.table import Table
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
@@ -24,11 +25,6 @@ def waits(table: Table, job_id: str, missing: str, attempts: int) -> bool:
     job = table.job(job_id)
     assert job["state"] in ("queued", "running")
     return job["progress"]["waiting_for"] == missing and job["attempts"] >= attempts
-
-
-def checks(table: Table) -> dict[str, Row]:
-    ready = table.client.get("/health/ready").json()
-    return {check["name"]: check for check in ready["checks"]} | {"ready": ready["ready"]}
 
 
 @contextmanager
@@ -53,8 +49,9 @@ def test_writes_wait_for_a_storage_that_is_away_and_are_committed_once(
             stack.enter_context(storage_away(deployment))
         until(lambda: waits(table, job_ids[0], "storage", attempts=2), "the write to wait")
         for name in ("storage", "jobs"):
-            until(lambda name=name: not checks(table)[name]["ok"], f"the check {name} to fail")
-        assert not checks(table)["ready"]
+            until(lambda name=name: not service_checks(table.client)[name]["ok"], f"the check {name} to fail")
+        assert table.client.get("/health/service").json()["state"] == "failing"
+        assert table.client.get("/health/ready").status_code == 200
         # Larger than what is kept with its job: these rows need the storage.
         refused = table.send("upsert", [{"id": 0, "note": "x" * 100_000}])
         assert (refused.status_code, refused.json()["type"]) == (503, "/problems/storage-unavailable")
@@ -62,7 +59,7 @@ def test_writes_wait_for_a_storage_that_is_away_and_are_committed_once(
         assert not deployment.storage.exists()
     assert {table.succeeded(job_id)["committed_version"] for job_id in job_ids} == {2}
     assert {row["id"] for row in table.sound()} == set(range(1, 13))
-    until(lambda: checks(table)["ready"], "the service to be ready")
+    until(lambda: table.client.get("/health/service").json()["state"] == "ok", "the service to work")
 
 
 @contextmanager

@@ -1,37 +1,114 @@
-"""The checks behind the readiness: loops that stand still, the storage, and the free space of disks."""
+"""Whether a process can take requests, and the checks of the whole service."""
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
+import httpx2
+import pytest
+
+from app.http.health import ServiceCheck, ServiceHealth, ServiceState, Severity
+from app.infra.db import answers
 from app.infra.files.probe import Probed, StorageProbe
 from app.infra.files.storage import LocalStorage
-from app.process.readiness import loops_check, spark_check
+from app.process.service_health import loops_check, spark_check
+from tests.support.health import service_checks
+from tests.support.http import TLS, problem
+from tests.support.postgres import TestServer
+from tests.support.service import Service
+from tests.support.waiting import until
 
 SINCE = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
 
-def test_loop_that_stands_still_is_named_and_required_only_if_no_worker_has_it_moving() -> None:
+def test_process_without_workers_is_ready_and_the_service_is_failing(
+    client: httpx2.Client, service: Service
+) -> None:
+    with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as anonymous:
+        ready = anonymous.get("/health/ready")
+        problem(anonymous.get("/health/service"), 401, "unauthorized")
+    check = {"name": "database", "ok": True, "required": False, "detail": ""}
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "checks": [check]})
+    answer = client.get("/health/service")
+    assert (answer.status_code, answer.json()["state"]) == (503, "failing")
+    checks = answer.json()["checks"]
+    assert [name for name, each in checks.items() if not each["ok"]] == ["workers"]
+    assert checks["workers"]["severity"] == "critical"
+    assert "writes are accepted and wait" in checks["workers"]["detail"]
+
+
+def test_process_that_is_about_to_stop_is_not_ready(client: httpx2.Client, service: Service) -> None:
+    service.api.draining.set()
+    try:
+        ready = client.get("/health/ready")
+    finally:
+        service.api.draining.clear()
+    assert ready.status_code == 503
+    assert [check["name"] for check in ready.json()["checks"]] == ["process"]
+    assert client.get("/health/ready").status_code == 200
+
+
+def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
+    client: httpx2.Client, service: Service, postgres: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "SILENCE_SECONDS", 1.0)
+    requests: list[httpx2.Response] = []
+    with postgres.frozen():
+        # They wait for an answer when the server is found to be silent.
+        threads = [
+            threading.Thread(target=lambda: requests.append(client.get("/datasets"))) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for answer in requests:
+            assert problem(answer, 503, "unavailable")["detail"].startswith("The database does not answer")
+        # The client gives up after the time that probes have.
+        ready = client.get("/health/ready", timeout=2)
+        assert ready.status_code == 200
+        [check] = ready.json()["checks"]
+        assert (check["name"], check["ok"], check["required"]) == ("database", False, False)
+        assert problem(client.get("/health/service"), 503, "unavailable")
+    until(lambda: client.get("/datasets").status_code == 200, "requests to be answered again")
+    assert service_checks(client)["database"]["ok"]
+    assert client.get("/health/ready").json()["checks"][0]["ok"]
+
+
+def test_worst_check_is_the_state_of_the_service() -> None:
+    def state(*severities: Severity) -> ServiceState:
+        failed = {
+            str(number): ServiceCheck(ok=False, severity=each) for number, each in enumerate(severities)
+        }
+        return ServiceHealth.of(failed | {"ok": ServiceCheck(ok=True, severity=Severity.CRITICAL)}).state
+
+    assert state() is ServiceState.OK
+    assert state(Severity.WARNING) is ServiceState.DEGRADED
+    assert state(Severity.WARNING, Severity.CRITICAL) is ServiceState.FAILING
+
+
+def test_loop_that_stands_still_is_named_and_critical_only_if_no_worker_has_it_moving() -> None:
     still, moving = {"reaper": SINCE}, {}
     assert loops_check({"the API": moving, "worker a": moving}).ok
     one = loops_check({"the API": moving, "worker a": still, "worker b": moving})
-    assert (one.ok, one.required) == (False, False)
+    assert (one.ok, one.severity) == (False, Severity.WARNING)
     assert one.detail == "worker a: the loop reaper stands still since 2026-11-22T08:00:00+00:00"
     both = loops_check({"the API": moving, "worker a": still, "worker b": still})
-    assert (both.ok, both.required) == (False, True)
-    assert not loops_check({"the API": still}).required
+    assert (both.ok, both.severity) == (False, Severity.CRITICAL)
+    assert loops_check({"the API": still}).severity is Severity.WARNING
 
 
-def test_spark_is_named_where_a_worker_has_no_executor_and_required_if_none_has_one() -> None:
+def test_spark_is_named_where_a_worker_has_no_executor_and_critical_if_none_has_one() -> None:
     assert spark_check({}).ok
     assert spark_check({"here": None, "cluster": 2}).ok
     one = spark_check({"here": None, "cluster": 0})
-    assert (one.ok, one.required) == (False, False)
+    assert (one.ok, one.severity) == (False, Severity.WARNING)
     assert one.detail == "Spark has no executor for the workers cluster"
     every = spark_check({"a": 0, "b": 0})
-    assert (every.ok, every.required) == (False, True)
+    assert (every.ok, every.severity) == (False, Severity.CRITICAL)
 
 
 def test_probe_finds_a_missing_storage_and_a_full_disk_and_leaves_no_file(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from app.infra.runtime.child import ChildSpec
 from app.infra.runtime.java import java_home
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.postgres import EmbeddedPostgres
-from app.infra.runtime.stack import answers_ready
+from app.infra.runtime.stack import is_api_ready
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.gates import Gate, Gates, Waiting
 from tests.support.http import TLS
@@ -210,8 +210,7 @@ def _api(environment: dict[str, str], port: int) -> ChildSpec:
         name="api",
         command=(sys.executable, "-P", "-m", "app.main"),
         environment=environment,
-        ready=lambda: answers_ready(port),
-        # It is ready once a worker is.
+        ready=lambda: is_api_ready(port),
         ready_seconds_max=_READY_SECONDS_MAX,
         stop_seconds_max=15,
     )

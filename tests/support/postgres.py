@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
+import psutil
 import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
@@ -60,6 +61,24 @@ class TestServer:
         yield name
         with self.administration() as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """All processes of the server stand still (SIGSTOP) meanwhile; its connections stay open."""
+        with self.administration() as connection:
+            [(pid_file,)] = connection.execute(
+                "SELECT current_setting('data_directory') || '/postmaster.pid'"
+            ).fetchall()
+        leader = psutil.Process(int(Path(pid_file).read_text(encoding="utf-8").split()[0]))
+        leader.suspend()
+        stopped = leader.children(recursive=True)
+        for process in stopped:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in [*stopped, leader]:
+                process.resume()
 
     @contextmanager
     def administration(self, database: str = "postgres") -> Iterator[psycopg.Connection]:

@@ -13,12 +13,20 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 from psycopg import Error as DriverError
+from psycopg.errors import ConnectionTimeout
 from psycopg.sql import Literal
 from sqlalchemy import Connection, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.infra.db.acts import current_act
+from app.infra.db.answers import (
+    CONNECT_SECONDS,
+    Answers,
+    PatientConnection,
+    SilentError,
+    after_silence,
+)
 from app.infra.db.errors import CommitInDoubt, TooSlow
 from app.infra.db.stored_json import dumped, undecoded
 from app.infra.errors import NotStorable, Unavailable
@@ -89,12 +97,17 @@ class Database:
         statement_timeout_seconds: float = 60.0,
         lock_timeout_seconds: float = 15.0,
         idle_timeout_seconds: float = 10.0,
+        answers: Answers | None = None,
     ) -> None:
         """`url`: postgresql://… of a login that may take the role, and those of the sessions that it opens.
 
+        `answers`: no statement waits while the server is silent; None: statements wait for their timeouts,
+        which a server that stands still does not keep.
         `idle_timeout_seconds`: less than the time that others wait for locks. So no statement fails because a process
         stands still within a transaction. Connects lazily.
         """
+        self._answers = answers
+        self._beats: Any = None
         self._engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
             # A transaction sends BEGIN itself: the driver would send it as a message of its own.
@@ -103,7 +116,7 @@ class Database:
             pool_size=connections_max,
             max_overflow=0,
             pool_timeout=lock_timeout_seconds,
-            connect_args={"connect_timeout": 10},
+            connect_args={"connect_timeout": CONNECT_SECONDS},
             # There is none, and looking for its type would take another transaction.
             use_native_hstore=False,
             json_serializer=dumped,
@@ -119,6 +132,14 @@ class Database:
             "idle_in_transaction_session_timeout": _milliseconds(idle_timeout_seconds),
         }
 
+        if answers is not None:
+
+            @event.listens_for(self._engine, "do_connect")
+            def connect(_dialect: Any, _record: Any, arguments: Any, names: Any) -> PatientConnection:
+                connection = PatientConnection.connect(*arguments, **names)
+                connection.impatient = after_silence()
+                return connection
+
         @event.listens_for(self._engine, "connect")
         def settle(connection: Any, _record: Any) -> None:
             # Outside of a transaction, so that no rollback reverts the settings.
@@ -126,6 +147,8 @@ class Database:
             calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
             connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
             connection.prepared_max = _PREPARED_STATEMENTS_MAX
+            if answers is not None:
+                connection.impatient = lambda: answers.silent
 
     @contextmanager
     def tenant(self, tenant_id: str, *, shared: bool = False) -> Iterator[Connection]:
@@ -193,9 +216,38 @@ class Database:
         except (DBAPIError, DriverError, PoolTimeout) as error:
             raise _unavailable() from error
 
+    def beat(self) -> None:
+        """Sends the server the smallest statement, on a connection of its own, and sets `answers` accordingly.
+
+        Called by one thread, again and again. Raises Unavailable if there is no answer.
+        """
+        if self._answers is None:
+            raise AssertionError("nothing reads whether this server answers")
+        try:
+            if self._beats is None:
+                # A connection of the pool would be missing there for good.
+                connection = self._engine.raw_connection()
+                self._beats = connection.driver_connection
+                connection.detach()
+            self._beats.impatient = after_silence()
+            self._beats.execute("SELECT 1")
+        except (DBAPIError, DriverError, PoolTimeout) as error:
+            self._stop_beats()
+            # A server that refuses connections is no silent one: its statements end by themselves.
+            cause = getattr(error, "orig", error)
+            self._answers.silent = isinstance(cause, SilentError | ConnectionTimeout)
+            raise _unavailable() from error
+        self._answers.silent = False
+
     def close(self) -> None:
-        """Closes the pooled connections."""
+        """Closes the connections."""
+        self._stop_beats()
         self._engine.dispose()
+
+    def _stop_beats(self) -> None:
+        if self._beats is not None:
+            self._beats.close()
+            self._beats = None
 
     @contextmanager
     def _transaction(self, opening: str, value: str = "") -> Iterator[Connection]:
@@ -232,6 +284,8 @@ class Database:
         return self._open(statements)
 
     def _open(self, statements: str) -> Connection:
+        if self._answers is not None and self._answers.silent:
+            raise _unavailable()
         connection = self._engine.connect()
         try:
             connection.exec_driver_sql(statements, execution_options=_WITHOUT_PARAMETERS)

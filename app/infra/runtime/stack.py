@@ -1,12 +1,14 @@
 """All processes of `headwater up`: the embedded servers, the first key, the API and the worker."""
 
 import contextlib
+import json
 import os
 import signal
 import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from app.infra.runtime.supervisor import StopRequestedError, Supervisor, to_stan
 from app.infra.runtime.valkey import EmbeddedValkey
 
 READY_SECONDS_MAX = 180.0
+# More than the checks of the whole service take.
+_PROBE_SECONDS = 10.0
 ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
 
@@ -101,10 +105,11 @@ def _start(
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
     # The worker cannot change tenants and keys: it has no login for that.
     certificate = environment.get("HEADWATER_TLS_CERTIFICATE")
-    supervisor.start(_server("api", programs.api, serving | administration, port, certificate), wait=False)
+    api_ready = partial(is_api_ready, port, certificate)
+    supervisor.start(_server("api", programs.api, serving | administration, api_ready), wait=False)
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
-    supervisor.start(_server("worker", programs.worker, serving | without, port, certificate), wait=False)
-    # The API is ready once the worker has registered, so one check covers both.
+    worker_ready = partial(is_worker_ready, port, api_key, certificate)
+    supervisor.start(_server("worker", programs.worker, serving | without, worker_ready), wait=False)
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
     url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
@@ -166,33 +171,53 @@ def _operator_key(directory: DataDirectory) -> str:
 
 
 def _server(
-    name: str, arguments: tuple[str, ...], variables: Mapping[str, str], port: int, certificate: str | None
+    name: str, arguments: tuple[str, ...], variables: Mapping[str, str], ready: Callable[[], bool]
 ) -> ChildSpec:
     return ChildSpec(
         name=name,
         command=(sys.executable, "-P", *arguments),
         environment=variables,
-        ready=lambda: answers_ready(port, certificate),
+        ready=ready,
         ready_seconds_max=READY_SECONDS_MAX,
         # A worker ends its running step or releases the job, and the API its open requests.
         stop_seconds_max=20.0,
     )
 
 
-def answers_ready(port: int, certificate: str | None = None) -> bool:
-    """Whether the API reports that all its dependencies, a worker included, are available.
+def is_api_ready(port: int, certificate: str | None = None) -> bool:
+    """Whether the API can take requests: it has found its database. Writes may still wait for a worker.
 
     `certificate`: the file with the certificate of an API that serves HTTPS. Its names are those of clients' URLs, so
     they are not compared with the loopback address.
     """
-    connection = HTTPConnection(LOOPBACK, port, timeout=2)
+    status, _ = _answer(port, certificate, "/health/ready", {})
+    return status == 200
+
+
+def is_worker_ready(port: int, api_key: str, certificate: str | None = None) -> bool:
+    """Whether the API knows of a live worker. `api_key`: an operator's. `certificate`: as of `is_api_ready`."""
+    status, body = _answer(port, certificate, "/health/service", {"Authorization": f"Bearer {api_key}"})
+    if status not in (200, 503):
+        return False
+    try:
+        return bool(json.loads(body)["checks"]["workers"]["ok"])
+    # A 503 of the database has no checks.
+    except (ValueError, KeyError):
+        return False
+
+
+def _answer(port: int, certificate: str | None, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """The status and the body; 0 where nothing answers."""
+    connection = HTTPConnection(LOOPBACK, port, timeout=_PROBE_SECONDS)
     try:
         if certificate is not None:
-            connection = HTTPSConnection(LOOPBACK, port, timeout=2, context=_trusting(certificate))
-        connection.request("GET", "/health/ready")
-        return connection.getresponse().status == 200
+            context = _trusting(certificate)
+            connection = HTTPSConnection(LOOPBACK, port, timeout=_PROBE_SECONDS, context=context)
+        connection.request("GET", path, headers=dict(headers))
+        response = connection.getresponse()
+        return response.status, response.read()
     except (OSError, HTTPException):
-        return False
+        return 0, b""
     finally:
         connection.close()
 

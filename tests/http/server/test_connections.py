@@ -14,7 +14,7 @@ from threading import Thread
 import httpx2
 import pytest
 
-from app.infra.runtime.stack import answers_ready
+from app.infra.runtime.stack import is_api_ready, is_worker_ready
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import running_service
 from tests.support.waiting import until
@@ -417,8 +417,9 @@ def test_service_with_a_certificate_speaks_tls_only(service, tmp_path):
             answer = client.get("/health/live")
             assert answer.status_code == 200
             assert answer.headers["strict-transport-security"] == "max-age=31536000"
-            # Without a worker the service is reachable, but not ready.
-            worker_is_known = client.get("/health/ready").status_code == 200
-        assert answers_ready(int(url.rpartition(":")[2]), str(certificate)) == worker_is_known
+        port = int(url.rpartition(":")[2])
+        assert is_api_ready(port, str(certificate))
+        # There is no worker.
+        assert not is_worker_ready(port, running.new_key("probe"), str(certificate))
         with httpx2.Client(base_url=running.url, trust_env=False) as plain, pytest.raises(httpx2.HTTPError):
             plain.get("/health/live")
