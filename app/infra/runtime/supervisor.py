@@ -12,6 +12,8 @@ from app.infra.runtime.child import ChildSpec, describe_exit, has_ended, launch,
 from app.infra.runtime.child_log import ChildLog
 
 TICK_SECONDS = 0.05
+# What each line begins with that the supervisor prints.
+REPORT = "headwater: "
 
 
 class StartError(Exception):
@@ -62,7 +64,7 @@ class _Child:
 
 def to_standard_error(message: str) -> None:
     """Reports a message to the user who started Headwater."""
-    print(f"headwater: {message}", file=sys.stderr, flush=True)
+    print(f"{REPORT}{message}", file=sys.stderr, flush=True)
 
 
 class Supervisor:
