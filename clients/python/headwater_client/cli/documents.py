@@ -21,6 +21,14 @@ def content(file: Path) -> bytes:
         raise CommandError(f"{file} cannot be read: {error.strerror}") from error
 
 
+def json_of(file: Path) -> dict[str, Any]:
+    """The object in a file. Raises CommandError."""
+    try:
+        return msgspec.json.decode(content(file), type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} is not a JSON object: {error}", ExitCode.USAGE) from error
+
+
 def document(file: Path, kind: type[Kind], what: str) -> Kind:
     """The value in a file; `what` it is, such as `a source`. Raises CommandError, also for a member that it has not."""
     try:

@@ -29,12 +29,17 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
 
 
+def now() -> datetime:
+    """The time."""
+    return datetime.now(timezone.utc)
+
+
 def instant(kind: Any, tokens: Sequence[Any]) -> datetime:
     """The value of a flag for a time to come: a length is added to now. Raises ValueError."""
     del kind
     [token] = tokens
     ahead = length(token.value)
-    return moment(token.value) if ahead is None else datetime.now(timezone.utc) + ahead
+    return moment(token.value) if ahead is None else now() + ahead
 
 
 def instant_before(kind: Any, tokens: Sequence[Any]) -> datetime:
@@ -42,4 +47,4 @@ def instant_before(kind: Any, tokens: Sequence[Any]) -> datetime:
     del kind
     [token] = tokens
     back = length(token.value)
-    return moment(token.value) if back is None else datetime.now(timezone.utc) - back
+    return moment(token.value) if back is None else now() - back

@@ -60,7 +60,7 @@ class Output:
                 rows = ([column.cell(item) for column in columns] for item in found)
                 print_table([column.heading for column in columns], rows)
             case "json":
-                _print_array(map(encoded, found))
+                print_array(map(encoded, found))
             case "ndjson":
                 for item in found:
                     put(f"{encoded(item)}\n")
@@ -140,7 +140,8 @@ def _field(value: Any) -> Any:
     return value
 
 
-def _print_array(items: Iterable[str]) -> None:
+def print_array(items: Iterable[str]) -> None:
+    """Prints a JSON array of encoded items, one on a line."""
     before = "["
     for item in items:
         put(f"{before}\n  {item}")
@@ -163,7 +164,8 @@ def print_table(heading: Sequence[str] | None, rows: Iterable[Sequence[object]])
     width = len(heading) if heading is not None else max(map(len, found), default=0)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heading is not None)
     for place in range(width):
-        numeric = bool(found) and all(row[place].is_number for row in found)
+        cells = [row[place] for row in found if row[place].is_number is not None]
+        numeric = bool(cells) and all(cell.is_number for cell in cells)
         name = "" if heading is None else heading[place]
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in found:
@@ -178,19 +180,20 @@ def print_table(heading: Sequence[str] | None, rows: Iterable[Sequence[object]])
 
 class _Cell(NamedTuple):
     text: str
-    is_number: bool
+    is_number: bool | None
+    """None for null, which is of any type."""
 
     @classmethod
     def of(cls, value: object) -> _Cell:
-        is_number = value is None or (isinstance(value, int | float | Bytes) and not isinstance(value, bool))
+        if value is None:
+            return cls("-", None)
+        is_number = isinstance(value, int | float | Bytes) and not isinstance(value, bool)
         return cls(visible(cell_text(value)), is_number)
 
 
 def cell_text(value: object) -> str:
     """A value as tables show it."""
     match value:
-        case None:
-            return "-"
         case bool():
             return "yes" if value else "no"
         case Bytes():

@@ -36,6 +36,50 @@ COMMANDS: Commands = {
     "status": Command(
         f"{_HERE}.status:status", "Show which service is used, with which key, and whether it answers."
     ),
+    "ls": Command(f"{_HERE}.datasets:list_datasets", "List datasets by name."),
+    "show": Command(
+        f"{_HERE}.datasets:show", "Print a dataset: its columns, its size, and how far its feed is."
+    ),
+    "create": Command(f"{_HERE}.datasets:create", "Register a dataset."),
+    "rename": Command(f"{_HERE}.datasets:rename", "Give a dataset another name."),
+    "delete": Command(f"{_HERE}.datasets:delete", "Delete a dataset with its rows and its feed."),
+    "write": Command(f"{_HERE}.write:write", "Write the rows of a file, and wait until they are committed."),
+    "rows": Command(f"{_HERE}.rows:rows", "Print rows of a table."),
+    "get": Command(f"{_HERE}.rows:get", "Print the row of a key, or how it came to be."),
+    "tail": Command(f"{_HERE}.tail:tail", "Print changes of a dataset, and follow them with -f."),
+    "log": Command(f"{_HERE}.versions:log", "Print what has changed a dataset, the latest first."),
+    "diff": Command(f"{_HERE}.versions:diff", "Count the rows that differ between two versions."),
+    "undo": Command(f"{_HERE}.versions:undo", "Take back the newest writes of a dataset."),
+    "restore": Command(f"{_HERE}.versions:restore", "Give a dataset the rows of an earlier version."),
+    "verify": Command(
+        f"{_HERE}.versions:verify", "Fold the feed of a dataset, and compare it with its table."
+    ),
+    "savepoint": Command(f"{_HERE}.versions:savepoint", "Keep a version of a dataset for restores."),
+    "savepoints": Group(
+        "Versions that are kept for restores.",
+        {
+            LIST: Command(f"{_HERE}.versions:list_savepoints", "List the savepoints of a dataset by name."),
+            "delete": Command(f"{_HERE}.versions:delete_savepoint", "End a savepoint."),
+        },
+    ),
+    "tags": Group(
+        "Names of versions, for reads.",
+        {
+            LIST: Command(f"{_HERE}.versions:list_tags", "List the tags of a dataset by name."),
+            "create": Command(f"{_HERE}.versions:tag", "Name a version of a dataset for reads."),
+            "delete": Command(f"{_HERE}.versions:delete_tag", "End a tag."),
+        },
+    ),
+    "jobs": Group(
+        "What the service does in the background.",
+        {
+            LIST: Command(f"{_HERE}.jobs:list_jobs", "List jobs, the newest first."),
+            "show": Command(f"{_HERE}.jobs:show", "Print a job."),
+            "wait": Command(f"{_HERE}.jobs:wait", "Wait for the end of a job."),
+            "cancel": Command(f"{_HERE}.jobs:cancel", "Cancel a job that has not ended."),
+        },
+    ),
+    "api": Command(f"{_HERE}.api:api", "Send any request with the key, and print the response."),
     "usage": Command(f"{_HERE}.usage:usage", "Print what a tenant has used, day by day."),
     "audit": Command(f"{_HERE}.audit:audit", "Print who requested what, the newest first."),
     "sources": Group(

@@ -7,19 +7,29 @@ blocking client runs a coroutine to its end at once; `AsyncDriver` suspends in t
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, closing
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, TypeVar
+from typing import IO, Any, Final, Literal, Protocol, TypeVar
 
 import httpx2
 import msgspec
 
 Result = TypeVar("Result")
 
-Body = bytes | Path
-"""The body of a request: bytes, or a file, which is streamed and never in memory as a whole."""
+
+class FileBody(Protocol):
+    """A file that is sent, such as a Path: opened for each attempt, and never in memory as a whole."""
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]: ...
+
+    def stat(self) -> os.stat_result: ...
+
+
+Body = bytes | FileBody
+"""The body of a request: bytes, or a file."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 30.0
@@ -81,7 +91,7 @@ class BlockingDriver:
 
     async def send(self, request: Request) -> httpx2.Response:
         """See `Driver`."""
-        if isinstance(request.body, Path):
+        if request.body is not None and not isinstance(request.body, bytes):
             with request.body.open("rb") as content:
                 return self._client.send(self._built(request, content))
         response = self._response(request)
@@ -141,7 +151,7 @@ class AsyncDriver:
     async def send(self, request: Request) -> httpx2.Response:
         """See `Driver`."""
         headers = dict(request.headers)
-        if isinstance(request.body, Path):
+        if request.body is not None and not isinstance(request.body, bytes):
             headers["Content-Length"] = str((await self.run(request.body.stat)).st_size)
             content: bytes | AsyncIterator[bytes] | None = self._chunks(request.body)
         else:
@@ -190,8 +200,8 @@ class AsyncDriver:
         """See `Driver`."""
         return await asyncio.to_thread(work, *arguments)
 
-    async def _chunks(self, path: Path) -> AsyncIterator[bytes]:
-        file: IO[bytes] = await self.run(path.open, "rb")
+    async def _chunks(self, body: FileBody) -> AsyncIterator[bytes]:
+        file: IO[bytes] = await self.run(body.open, "rb")
         try:
             while chunk := await self.run(file.read, _CHUNK_BYTES):
                 yield chunk

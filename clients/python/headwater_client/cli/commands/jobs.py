@@ -1,0 +1,134 @@
+"""`headwater jobs …`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from headwater_client.cli.jobs_output import counts_text
+from headwater_client.cli.names import Names
+from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.client import Headwater
+from headwater_client.models import Job
+
+
+def list_jobs(
+    *,
+    dataset: str | None = None,
+    kind: Names = None,
+    state: Names = None,
+    limit: int = 50,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """List jobs, the newest first.
+
+    Example: `headwater jobs --state queued,running`
+
+    Example: `headwater jobs --dataset orders --kind write`
+
+    Parameters
+    ----------
+    dataset
+        Only those of this dataset.
+    kind
+        Only these kinds, such as write,read.
+    state
+        Only these states: queued, running, succeeded, failed, cancelled.
+    limit
+        How many jobs, at most.
+    """
+    with service.client() as client:
+        found = islice(client.jobs(dataset, kinds=kind, states=state), limit)
+        output.items(
+            found, _columns(_names(client) if output.is_table() else lambda each: each.links.dataset)
+        )
+
+
+def show(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+    """Print a job.
+
+    Example: `headwater jobs show 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
+
+    Parameters
+    ----------
+    job
+        The id of the job.
+    """
+    with service.client() as client:
+        output.item(client.get_job(job))
+
+
+def wait(
+    job: str, /, *, seconds: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
+    """Wait for the end of a job. The exit code is 1 if it fails, and 7 if it goes on.
+
+    Example: `headwater jobs wait 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
+
+    Parameters
+    ----------
+    job
+        The id of the job.
+    seconds
+        How long to wait.
+    """
+    with service.client() as client:
+        output.item(client.wait(job, seconds=seconds))
+
+
+def cancel(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+    """Cancel a job that has not ended: none of its changes become visible.
+
+    Example: `headwater jobs cancel 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
+
+    Parameters
+    ----------
+    job
+        The id of the job.
+    """
+    with service.client() as client:
+        found = client.cancel(job)
+    output.done(f"Job {found.id} is {found.state}.", found)
+
+
+def _names(client: Headwater) -> Callable[[Job], str | None]:
+    """The names of the datasets of jobs; the id of a dataset that is deleted."""
+    known = {each.id: each.name for each in client.datasets()}
+
+    def name(job: Job) -> str:
+        dataset = job.links.dataset.rsplit("/", 1)[-1]
+        return known.get(dataset, dataset)
+
+    return name
+
+
+def _stage(job: Job) -> str:
+    if job.state == "queued" and job.progress.waiting_for is not None:
+        return f"queued, waiting for {job.progress.waiting_for}"
+    return job.state if job.state != "running" else f"running: {job.progress.stage}"
+
+
+def _error(job: Job) -> str | None:
+    return None if job.error is None else str(job.error.get("title"))
+
+
+def _columns(name: Callable[[Job], str | None]) -> Sequence[TableColumn[Job]]:
+    return (
+        TableColumn("ID", lambda each: each.id),
+        TableColumn("DATASET", name),
+        TableColumn("KIND", lambda each: each.kind),
+        TableColumn("OPERATION", lambda each: each.operation),
+        TableColumn("STATE", _stage),
+        TableColumn("CREATED", lambda each: each.created_at),
+        TableColumn("SECONDS", _seconds),
+        TableColumn("ROWS", lambda each: counts_text(each) if each.operation else None),
+        TableColumn("ERROR", _error),
+    )
+
+
+def _seconds(job: Job) -> float | None:
+    if job.finished_at is None:
+        return None
+    return round((job.finished_at - job.created_at).total_seconds(), 1)

@@ -1,0 +1,39 @@
+"""Kinds of arguments that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from headwater_client.cli.moments import instant, instant_before
+
+
+def _split(kind: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
+    del kind
+    return tuple(name.strip() for token in tokens for name in token.value.split(",") if name.strip())
+
+
+def _file(kind: Any, tokens: Sequence[Any]) -> Path:
+    del kind
+    [token] = tokens
+    if token.value.startswith("-") and token.value != "-":
+        raise ValueError(f"there is no option {token.value}")
+    return Path(token.value)
+
+
+Names = Annotated[Sequence[str] | None, Parameter(converter=_split, n_tokens=1, negative="")]
+"""Names, with commas between them or as repeated flags."""
+Texts = Annotated[Sequence[str] | None, Parameter(negative="")]
+"""Texts that may have commas: a repeated flag."""
+InputFile = Annotated[Path, Parameter(converter=_file, n_tokens=1, allow_leading_hyphen=True)]
+"""A file to read; `-` is the standard input."""
+Flag = Annotated[bool, Parameter(negative="")]
+"""A flag that is off by default, and has no `--no-` form."""
+Ahead = Annotated[datetime | None, Parameter(converter=instant)]
+"""A time to come, or a length from now."""
+Before = Annotated[datetime | None, Parameter(converter=instant_before)]
+"""A time that has passed, or a length before now."""

@@ -1,0 +1,244 @@
+"""The command line on a real service: datasets, rows, the feed, versions and jobs."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+import pytest
+
+from headwater_client import Dataset, Headwater
+from tests.support.command_line import CommandLine, command_line, use_service
+from tests.support.service import Service
+
+
+@pytest.fixture
+def command(
+    service: Service, api_key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """Runs commands with the key of a tenant of its own, beside a worker."""
+    use_service(monkeypatch, service.url, api_key)
+    with service.working():
+        yield command_line(capsys)
+
+
+@pytest.fixture
+def written(orders: Dataset, headwater: Headwater, service: Service) -> Dataset:
+    """Orders with a correction: three versions, and the changes +A +A, -C +C, +A."""
+    with service.working():
+        headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
+        headwater.write_rows(orders, [{"id": 2, "note": "B"}], wait=30)
+        headwater.write_rows(orders, [{"id": 3, "note": "\x1b[31mred\u202e"}], wait=30)
+    return orders
+
+
+def test_files_of_every_format_are_written_and_register_their_dataset(
+    command: CommandLine, headwater: Headwater, tmp_path: Path
+) -> None:
+    table = pa.table({"id": [1, 2], "note": ["a", "b"]})
+    stream = io.BytesIO()
+    with ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "a.csv").write_text("id,note\n1,a\n2,b\n")
+    (tmp_path / "a.ndjson").write_text('{"id": 1, "note": "a"}\n{"id": 2, "note": "b"}\n')
+    (tmp_path / "a.json").write_text('[{"id": 1, "note": "a"},\n {"id": 2, "note": "b"}]')
+    (tmp_path / "a.arrow").write_bytes(stream.getvalue())
+    (tmp_path / "unnamed").write_bytes(stream.getvalue())
+    pq.write_table(table, tmp_path / "a.parquet")
+    for number, file in enumerate(("a.csv", "a.ndjson", "a.json", "a.arrow", "a.parquet", "unnamed")):
+        job = command("write", f"t{number}", tmp_path / file, "--create", "--key", "id").value
+        assert (job["state"], job["operation"], job["rows"]["inserted"]) == ("succeeded", "upsert", 2), file
+        assert sorted(headwater.rows(f"t{number}"), key=lambda row: row["id"]) == table.to_pylist()
+    # Without a key the dataset is append-only, and each write adds its rows.
+    command("write", "log", tmp_path / "a.csv", "--create")
+    assert command("write", "log", tmp_path / "a.csv").value["operation"] == "insert"
+    assert len(list(headwater.rows("log"))) == 4
+
+
+def test_standard_input_and_repeated_writes_count_once(
+    command: CommandLine, orders: Dataset, headwater: Headwater, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*flags: str) -> str:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": 7, "note": "x"}\n')))
+        return command("write", orders.name, "-", "-o", "table", *flags).out
+
+    assert "orders: 1 inserted, version 1" in write("--idempotency-key", "once")
+    assert "orders: 1 inserted, version 1" in write("--idempotency-key", "once")
+    assert "orders: 1 unchanged" in write()
+    assert "orders: 1 deleted, version" in write("--operation", "delete")
+    assert list(headwater.rows(orders)) == []
+
+
+def test_failed_writes_have_sentences_and_exit_codes(
+    command: CommandLine, orders: Dataset, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": "x"}\n')
+    refused = command("write", orders.name, rows, fails=1).err
+    assert refused.startswith("headwater: ")
+    assert "schema-mismatch" in refused
+    assert "/id" in refused
+    rows.write_text('{"id": 1}\n')
+    assert "not-found" in command("write", "absent", rows, fails=3).err
+    assert "need --create" in command("write", orders.name, rows, "--key", "id", fails=2).err
+    assert "cannot be read" in command("write", orders.name, tmp_path / "absent.csv", fails=1).err
+    assert "no option --bogus" in command("write", orders.name, "--bogus", fails=2).err
+    conflict = command("write", orders.name, rows, "--expected-version", "9", fails=1)
+    assert "commit-conflict" in conflict.err
+
+
+def test_rows_have_every_form(command: CommandLine, written: Dataset) -> None:
+    expected = [{"id": 1, "note": "a"}, {"id": 2, "note": "B"}, {"id": 3, "note": "\x1b[31mred\u202e"}]
+    found = command("rows", "orders")
+    assert sorted(found.items, key=lambda row: row["id"]) == expected
+    assert sorted(command("rows", "orders", "-o", "json").value, key=lambda row: row["id"]) == expected
+    table = command("rows", "orders", "-o", "table", "--where", "id = 3").out
+    assert table.splitlines()[1].split() == ["3", "\\x1b[31mred\\u202e"]
+    assert command("rows", "orders", "-o", "csv", "--where", "id < 3", "--columns", "note").out.startswith(
+        "note\n"
+    )
+    assert command("rows", "orders", "-o", "csv", "--where", "id > 9").out == "id,note\n"
+    assert len(command("rows", "orders", "--limit", 2).items) == 2
+    assert command("rows", "orders", "--version", 1, "--where", "id = 2").items == [{"id": 2, "note": "b"}]
+    missing = command("rows", "nowhere", fails=3)
+    assert "not-found" in missing.err
+    assert missing.out == ""
+
+
+def test_rows_are_files_of_arrow_and_parquet(service: Service, api_key: str, written: Dataset) -> None:
+    for form, read in (
+        ("arrow", lambda content: ipc.open_stream(content).read_all()),
+        ("parquet", pq.read_table),
+    ):
+        printed = process(service, api_key, "rows", "orders", "-o", form, "--limit", "2").stdout
+        assert read(pa.BufferReader(printed)).num_rows == 2
+
+
+def test_row_of_a_key_and_its_history(command: CommandLine, written: Dataset) -> None:
+    assert command("get", "orders", 2).value == {"id": 2, "note": "B"}
+    assert command("get", "orders", 2, "--version", 1, "--columns", "note").value == {"note": "b"}
+    assert "row-not-found" in command("get", "orders", 9, fails=3).err
+    assert [change["op"] for change in command("get", "orders", 2, "--history").items] == ["+A", "-C", "+C"]
+
+
+def test_changes_are_printed_from_any_position_to_the_head(command: CommandLine, written: Dataset) -> None:
+    def offsets(*flags: object) -> list[int]:
+        return [change["offset"] for change in command("tail", "orders", *flags).items]
+
+    assert offsets() == offsets("--since", 0) == offsets("--since", "earliest") == [0, 1, 2, 3, 4]
+    assert offsets("--since", 2) == offsets("--since", "v2") == [2, 3, 4]
+    assert offsets("--since", "now") == []
+    assert offsets("--since", "1h") == offsets("--since", "2020-01-01") == [0, 1, 2, 3, 4]
+    assert offsets("--op", "+A") == [0, 1, 4]
+    assert offsets("--op", "-C,+C") == [2, 3]
+    assert offsets("--where", "id = 2") == [1, 2, 3]
+    lines = command("tail", "orders", "-o", "table").out.splitlines()
+    assert lines[3].split()[2:] == ["+C", "id=2", "note=B"]
+    assert "\x1b" not in lines[4]
+    header, *rest = command("tail", "orders", "-o", "csv").out.splitlines()
+    assert header == "offset,op,version,system_time,event_time,corrects_offset,id,note"
+    assert len(rest) == 5
+    assert "expected a time" in command("tail", "orders", "--since", "soon", fails=2).err
+    assert "offset-ahead" in command("tail", "orders", "--since", 99, fails=6).err
+
+
+def test_versions_are_compared_named_restored_and_taken_back(
+    command: CommandLine, written: Dataset, headwater: Headwater
+) -> None:
+    assert [entry["version"] for entry in command("log", "orders").items] == [3, 2, 1]
+    assert command("log", "orders", "--limit", 1, "-o", "table").cells[1][0] == "3"
+    assert command("diff", "orders", 1).value["rows"] == {
+        "added": 1,
+        "removed": 0,
+        "changed": 1,
+        "unchanged": 1,
+    }
+    assert "note" in command("diff", "orders", 1, 2, "-o", "table").out
+    command("savepoint", "orders", "before", "--version", 1, "--keep-days", 1)
+    [named] = command("savepoints", "orders").items
+    assert (named["name"], named["version"]) == ("before", 1)
+    command("tags", "create", "orders", "q3")
+    assert [tag["version"] for tag in command("tags", "orders").items] == [3]
+    assert command("undo", "orders").value["state"] == "succeeded"
+    assert len(list(headwater.rows("orders"))) == 2
+    assert "version" in command("restore", "orders", "before", "-o", "table").out
+    assert {row["note"] for row in headwater.rows("orders")} == {"a", "b"}
+    assert command("verify", "orders").value["state"] == "succeeded"
+    command("tags", "delete", "orders", "q3")
+    command("savepoints", "delete", "orders", "before")
+    assert command("savepoints", "list", "orders").out == ""
+
+
+def test_datasets_are_registered_listed_shown_renamed_and_deleted(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    schema = "id:int64,`a b`:decimal(9,2),tags:list<string>"
+    made = command("create", "goods", "--schema", schema, "--key", "id", "--label", "team:sales").value
+    assert [field["type"] for field in made["schema"]["fields"]] == ["int64", "decimal(9, 2)", "list<string>"]
+    assert made["schema"]["fields"][1]["name"] == "a b"
+    (tmp_path / "more.json").write_text(json.dumps({"schema": {"fields": [{"name": "n", "type": "string"}]}}))
+    command("create", "more", "--file", tmp_path / "more.json")
+    assert [each["name"] for each in command("ls").items] == ["goods", "more"]
+    assert [each["name"] for each in command("ls", "--label", "team:sales").items] == ["goods"]
+    assert command("ls", "-o", "csv").out.startswith("name,")
+    assert ["rows", "0"] in command("show", "goods", "-o", "table").cells
+    assert command("show", "goods").value["name"] == "goods"
+    assert "dataset-exists" in command("create", "more", "--file", tmp_path / "more.json", fails=6).err
+    assert "expected names and types" in command("create", "bad", "--schema", "id", fails=2).err
+    command("rename", "more", "other")
+    assert "--confirm must be other" in command("delete", "other", "--confirm", "more", fails=2).err
+    command("delete", "other", "--confirm", "other")
+    assert [each["name"] for each in command("ls").items] == ["goods"]
+
+
+def test_jobs_are_listed_awaited_and_shown(command: CommandLine, written: Dataset) -> None:
+    listed = command("jobs", "--dataset", "orders", "--state", "succeeded").items
+    assert len(listed) == 3
+    cells = command("jobs", "-o", "table", "--limit", 1).cells
+    assert cells[1][1:4] == ["orders", "write", "upsert"]
+    assert command("jobs", "wait", listed[0]["id"]).value == command("jobs", "show", listed[0]["id"]).value
+    assert "not-found" in command("jobs", "show", "01a1fc66-e85f-74fa-b50b-086a80c5ab7c", fails=3).err
+    command("jobs", "cancel", listed[0]["id"], fails=6)
+
+
+def test_any_request_is_sent_and_its_response_printed(
+    command: CommandLine, orders: Dataset, tmp_path: Path
+) -> None:
+    assert command("api", "get", "/datasets/orders").value["name"] == "orders"
+    described = command(
+        "api", "PATCH", "/datasets/orders", "-H", 'If-Match: "0"', "-d", '{"description": "of the shop"}'
+    )
+    assert described.value["description"] == "of the shop"
+    (tmp_path / "rows.csv").write_text("id,note\n1,a\n")
+    written = command(
+        *("api", "POST", "/datasets/orders/writes?operation=insert", "-d", f"@{tmp_path / 'rows.csv'}"),
+        *("-H", "Content-Type: text/csv", "-H", "Prefer: wait=20", "--include"),
+    ).out
+    assert written.startswith("HTTP/1.1 200 OK\n")
+    assert '"committed_version": 1' in written
+    assert "not-found" in command("api", "GET", "/nowhere", fails=3).err
+    assert "starts with a slash" in command("api", "GET", "datasets", fails=2).err
+
+
+def process(
+    service: Service, api_key: str, *words: str, stdin: bytes = b"", fails: int = 0
+) -> subprocess.CompletedProcess[bytes]:
+    """A command as a process of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "headwater_client.cli", *words],
+        env={**os.environ, "HEADWATER_URL": service.url, "HEADWATER_API_KEY": api_key, "NO_PROXY": "*"},
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == fails, ran.stderr
+    return ran
