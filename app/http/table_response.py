@@ -11,6 +11,7 @@ import pyarrow.ipc as ipc
 from app.kernel.format.schema.types import annotated
 
 NDJSON: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 
 

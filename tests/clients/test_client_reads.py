@@ -30,6 +30,15 @@ def test_rows_are_read_as_a_table_and_as_files(headwater, orders, tmp_path, monk
     assert pacsv.read_csv(path).column("id").to_pylist() == list(range(50))
 
 
+def test_first_rows_in_an_order_are_read_without_a_job(headwater, orders):
+    headwater.write_rows(orders, [{"id": n, "note": f"{n % 3}"} for n in range(7)], wait=30)
+    order = [OrderBy(column="note", descending=True), "id"]
+    ids = [row["id"] for row in headwater.rows(orders, order_by=order, limit=3)]
+    assert ids == [2, 5, 1, 4, 0, 3, 6]
+    first = next(headwater.row_tables(orders, order_by=order, limit=2))
+    assert first.to_arrow().column("id").to_pylist() == [2, 5]
+
+
 def test_changed_rows_are_read(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
     headwater.write_rows(orders, [{"id": 2, "note": "c"}], wait=30)

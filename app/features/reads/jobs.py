@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -12,9 +12,8 @@ from app.core.jobs.values import Claim
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
-from app.kernel.sql.read_order import ReadOrder
+from app.kernel.sql.read_order import ORDERS_MAX, ReadOrder
 
-_ORDERS_MAX: Final = 100
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 _Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -56,7 +55,7 @@ class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Adds two columns behind the others, which show for each row of the version what has corrected it since:
     `_hw_corrected_by` and `_hw_corrected_version`. An incremental read then needs the files of its last version.
     """
-    order_by: Annotated[tuple[ReadOrder, ...], msgspec.Meta(max_length=_ORDERS_MAX)] = ()
+    order_by: Annotated[tuple[ReadOrder, ...], msgspec.Meta(max_length=ORDERS_MAX)] = ()
     """The columns to order rows by, the first one first; by default rows are in no particular order."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)] | None = None
     """How many rows to read at most; by default all."""

@@ -24,3 +24,10 @@ class DestinationFailed(HeadwaterError):
 
     code = "destination-failed"
     title = "The destination takes no files"
+
+
+class OrderTooLarge(HeadwaterError):
+    """Rows in order would take more files or rows than one request reads. Facts: `files_max`, `rows_max`."""
+
+    code = "order-too-large"
+    title = "The order needs too many rows for one request"

@@ -11,7 +11,7 @@ among rows that are equal in the order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Final
 
@@ -29,6 +29,9 @@ from app.kernel.format.schema.types import List, Map, Struct
 # The place of a row: its run, and its number there. The number is doubled, so that a bound can lie before a row.
 _PLACE: Final = (pa.field("run", pa.int64()), pa.field("row", pa.int64()))
 _NESTED: Final = (List, Map, Struct)
+_ENDINGS: Final = {"asc": False, "desc": True}
+ORDERS_MAX: Final = 100
+"""The most columns of an order."""
 
 
 class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,21 +79,55 @@ class RunRange(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
     """Raises InvalidRequest for columns that do not exist, are repeated, or whose values have no order."""
-    errors = []
+    _refuse(
+        [
+            FieldError(pointer=f"/order_by/{number}/column", detail=detail)
+            for number, detail in _faults(schema, order)
+        ]
+    )
+
+
+def _faults(schema: Schema, order: Sequence[ReadOrder]) -> Iterator[tuple[int, str]]:
+    """The columns that are not in order, by their numbers, with what is wrong."""
     types = {field.name: field.data_type() for field in schema.fields}
     for number, key in enumerate(order):
-        pointer = f"/order_by/{number}/column"
         if key.column not in types:
-            detail = f"there is no column {key.column!r}"
+            yield number, f"there is no column {key.column!r}"
         elif isinstance(types[key.column], _NESTED):
-            detail = f"{key.column!r} is {types[key.column]}: lists, maps and structs have no order"
+            yield number, f"{key.column!r} is {types[key.column]}: lists, maps and structs have no order"
         elif key.column in (earlier.column for earlier in order[:number]):
-            detail = f"{key.column!r} is listed more than once"
-        else:
-            continue
-        errors.append(FieldError(pointer=pointer, detail=detail))
+            yield number, f"{key.column!r} is listed more than once"
+
+
+def _refuse(errors: Sequence[FieldError]) -> None:
     if errors:
         raise InvalidRequest(f"order_by: {errors[0].detail}", errors)
+
+
+def parse_order(schema: Schema, texts: Sequence[str]) -> tuple[ReadOrder, ...]:
+    """The order that a query string states: names of columns between commas, each alone or with `:asc` or `:desc`.
+
+    A text that is the name of a column, or one with such an ending, is that column, commas included. Raises
+    InvalidRequest as `check_order` does.
+    """
+    names = frozenset(schema.names())
+    order: list[ReadOrder] = []
+    for text in texts:
+        whole = _ordered(text, names)
+        parts = [text] if whole.column in names else text.split(",")
+        order += [_ordered(part, names) for part in parts]
+    details = [detail for _, detail in _faults(schema, order)]
+    if not order or len(order) > ORDERS_MAX:
+        details = [f"expected 1–{ORDERS_MAX} columns, such as at:desc"]
+    _refuse([FieldError(pointer="/order_by", detail=detail) for detail in details])
+    return tuple(order)
+
+
+def _ordered(text: str, names: Collection[str]) -> ReadOrder:
+    name, colon, ending = text.rpartition(":")
+    if text in names or not colon or ending not in _ENDINGS:
+        return ReadOrder(column=text)
+    return ReadOrder(column=name, descending=_ENDINGS[ending])
 
 
 def in_order(rows: pa.Table, order: Sequence[ReadOrder], *, limit: int | None = None) -> pa.Table:

@@ -18,13 +18,14 @@ from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
-from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
+from app.http.table_response import ARROW_STREAM, CSV, NDJSON, arrow_stream
+from app.kernel.codecs.csv.encode_csv import csv_header, encode_csv
 from app.kernel.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.kernel.sql.conditions.row_access import RowAccess
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a version, in no particular order but always the same; all pages are of the version of the first."""
+    """Rows of a version, in the requested order, or in one that is always the same; all pages are of one version."""
 
     rows: Annotated[list[dict[str, Any]], msgspec.Meta(examples=[[{"id": 1, "amount": 120}]])]
     """The rows."""
@@ -48,14 +49,14 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="A page of rows.",
-        content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
+        content={JSON: RowsPage, NDJSON: TEXT, CSV: TEXT, ARROW_STREAM: BINARY},
         headers={
             "Headwater-Version": "The version of the rows.",
             "Headwater-Schema-Id": "The schema that the dataset had at that version.",
             "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
             **CORRECTED_HEADER,
         },
-        problems=[410],
+        problems=[409, 410],
     ),
 )
 async def read_rows(
@@ -102,8 +103,12 @@ def _as_ndjson(page: RowPage) -> bytes:
     return encode_rows_ndjson(page.rows)
 
 
+def _as_csv(page: RowPage) -> bytes:
+    return csv_header(page.rows.schema) + encode_csv(page.rows)
+
+
 def _as_arrow(page: RowPage) -> bytes:
     return arrow_stream(page.rows)
 
 
-_ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}
+_ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, CSV: _as_csv, ARROW_STREAM: _as_arrow}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -24,6 +24,7 @@ from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.service.later_corrections import LaterCorrections, may_be_corrected
 from app.features.reads.values import RowPage
 from app.features.versions.service.versions import VersionOf
+from app.infra.files.slices.ordered_walk import OrderedWalk
 from app.infra.files.slices.table_walk import RowPlace, TableWalk
 from app.kernel.codecs.meta_on_read import (
     META_SOURCES,
@@ -31,11 +32,11 @@ from app.kernel.codecs.meta_on_read import (
     with_corrections,
     with_meta,
 )
-from app.kernel.commit.read_plan import in_globs, plan_read
+from app.kernel.commit.read_plan import GroupScan, in_globs, plan_read
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import FileKind
-from app.kernel.format.partition.members import key_fields
+from app.kernel.format.partition.members import key_fields, member_path
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.schema.schema import Schema
@@ -45,6 +46,7 @@ from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.kernel.sql.conditions.tree import Filter
+from app.kernel.sql.read_order import ReadOrder, parse_order
 
 PINNED_SECONDS: Final = 600.0
 """For how long a page with a following one keeps its version, in seconds."""
@@ -88,6 +90,10 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
     and `_hw_corrected_version`, null where nothing has.
     """
+    order_by: tuple[str, ...] | None = None
+    """The columns to order rows by, comma-separated or repeated, each alone or with `:asc` or `:desc`: `at:desc`. By
+    default rows are in no particular order. Nulls come last in both directions.
+    """
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)] = 1_000
     """Rows on a page, at most."""
     page_token: str | None = None
@@ -98,7 +104,8 @@ class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
     """A position among the rows of a version: a live row of a file group. Groups are ordered by name.
 
     `number`: in tokens of a reader that sees a part of the dataset, the place of the group among all groups of the
-    version, instead of its name, which has values of rows that may be hidden.
+    version, instead of its name, which has values of rows that may be hidden. Of rows in an order, it is the position
+    of the last row of the page before.
     """
 
     version: Annotated[int, msgspec.Meta(ge=0)]
@@ -121,12 +128,12 @@ class ReadTable:
         """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
         its token. A page with a following one keeps the version for `PINNED_SECONDS`.
 
-        Rows have no particular order, but the same each time for a version. A page may have fewer rows than `limit`, as
-        `TableWalk.page` describes.
+        Without `order_by` rows have no particular order, but the same each time for a version, and a page may have
+        fewer rows than `limit`, as `TableWalk.page` describes.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name),
-        MaskedColumn, GrantNotApplicable, and with `corrected_since` OffsetExpired if the feed no longer goes back to
-        the version.
+        MaskedColumn, GrantNotApplicable, OrderTooLarge (with `order_by`), and with `corrected_since` OffsetExpired if
+        the feed no longer goes back to the version.
         """
         position = self._start(dataset, query)
         try:
@@ -159,6 +166,8 @@ class ReadTable:
             groups = groups.reached(definition, where=selection.where, globs=selection.partitions)
         position = _with_name(position, group_numbers)
         kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
+        # The rows that follow in an order may be in any group.
+        from_group = ("", 0) if selection.order else (position.file_group, position.number or 0)
         scans = chain.from_iterable(
             plan_read(
                 definition,
@@ -166,26 +175,39 @@ class ReadTable:
                 where=selection.where,
                 partitions=selection.partitions,
             )
-            for files in groups.batches(position.file_group, position.number or 0)
+            for files in groups.batches(*from_group)
         )
         place = RowPlace(file_group=position.file_group, row=position.row)
-        page = self.walk.page(selection, scans, place, query.limit)
-        following = None if page.following is None else _at(position, page.following)
+        if selection.order:
+            rows, end = self._in_order(selection, scans, place, query)
+        else:
+            page = self.walk.page(selection, scans, place, query.limit)
+            rows, end = page.rows, page.following
+        following = None if end is None else _at(position, end)
         if following is not None:
             # One lease for all readers of the version, which each page extends.
             leases = self.versions.leases
             leases.acquire(dataset.tenant_id, dataset.id, position.version, ROW_PAGES, PINNED_SECONDS)
         return RowPage(
-            rows=self._shown(dataset, selection, position.version, page.rows),
+            rows=self._shown(dataset, selection, position.version, rows),
             version=position.version,
             schema_id=selection.result_schema.id,
             next_page_token=None
             if following is None
             else _encode(dataset, query, _without_name(following, group_numbers)),
-            corrected=self.later.of_rows(dataset, position.version, page.rows.column(OFFSET_COLUMN))
+            corrected=self.later.of_rows(dataset, position.version, rows.column(OFFSET_COLUMN))
             if corrects
             else None,
         )
+
+    def _in_order(
+        self, selection: _RowSelection, scans: Iterable[GroupScan], last: RowPlace, query: RowQuery
+    ) -> tuple[pa.Table, RowPlace | None]:
+        """Rows behind the last one of the page before, and the place of the last of them if others follow."""
+        ordered = OrderedWalk(groups=self.walk.groups, bytes_max=self.walk.bytes_max)
+        after = None if query.page_token is None else last
+        page = ordered.page(selection, scans, selection.order, after, query.limit)
+        return page.rows, page.last
 
     def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
         if query.page_token is not None:
@@ -227,7 +249,8 @@ class ReadTable:
 class _RowSelection:
     """The selected rows and columns. `read`: the columns to read. `result_schema`: those to return beside meta columns.
 
-    `partitions`: globs; None for all.
+    `partitions`: globs; None for all. `order`: the columns of the order, then the fields of the key; empty for rows in
+    no order.
     """
 
     definition: DatasetDefinition
@@ -238,6 +261,7 @@ class _RowSelection:
     meta: bool
     corrected_since: bool
     access: BoundAccess
+    order: tuple[ReadOrder, ...] = ()
 
     @property
     def selects(self) -> bool:
@@ -273,9 +297,11 @@ def _row_selection(
     where = access.selecting(None if query.where is None else parse_filter(query.where, schema))
     check_partitions(definition, query.partitions)
     access.check_partitions(definition, query.partitions)
+    order = () if query.order_by is None else _total_order(definition, query.order_by, access)
     columns = {
         *result_schema.names(),
         *(where.columns() if where else ()),
+        *(member_path(key.column, schema.names())[0] for key in order),
         *(key_fields(definition) if query.meta else ()),
     }
     fields = list(schema.select([name for name in schema.names() if name in columns]).to_arrow())
@@ -288,10 +314,26 @@ def _row_selection(
         meta=query.meta,
         corrected_since=query.corrected_since,
         access=access,
+        order=order,
     )
     if selection.by_row and not query.meta:
         return replace(selection, read=selection.read.append(PARTITION_FIELD))
     return selection
+
+
+def _total_order(
+    definition: DatasetDefinition, texts: Sequence[str], access: BoundAccess
+) -> tuple[ReadOrder, ...]:
+    """The order that a reader requests, then that of the key, unless a part of it is hidden from the reader.
+
+    Raises InvalidRequest, MaskedColumn.
+    """
+    order = parse_order(definition.schema, texts)
+    names = [key.column for key in order]
+    access.refuse_masked(names, "order_by")
+    if access.hides_any(key_fields(definition)):
+        return order
+    return (*order, *(ReadOrder(column=name) for name in definition.record_key if name not in names))
 
 
 def _meta_sources(query: RowQuery, with_offsets: bool) -> Sequence[pa.Field]:
@@ -306,7 +348,8 @@ def _at(position: _RowPosition, place: RowPlace) -> _RowPosition:
 
 def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
     """The tokens of the rows that a query selects. It may return other columns of them on each page."""
-    return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions)
+    order = () if query.order_by is None else (query.order_by,)
+    return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions, *order)
 
 
 def _without_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:

@@ -173,7 +173,7 @@ class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "s
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a version, in no particular order but always the same; all pages are of the version of the first."""
+    """Rows of a version, in the requested order, or in one that is always the same; all pages are of one version."""
 
     rows: tuple[dict[str, Any], ...]
     """The rows."""

@@ -11,6 +11,7 @@ import pytest
 from tests.support.http import problem, upsert
 
 NDJSON = "application/x-ndjson"
+CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -81,6 +82,38 @@ def test_media_types_agree(client, rows):
     assert client.get(rows, params={"page_token": token}).json()["rows"] == as_json[1:]
 
 
+def test_rows_come_in_the_requested_order_page_after_page(client, rows):
+    query = {"order_by": "note:desc", "limit": 1}
+    first = client.get(rows, params=query).json()
+    assert first["rows"] == [{"id": 2, "note": "c"}]
+    second = client.get(rows, params={**query, "page_token": first["next_page_token"]}).json()
+    assert (second["rows"], second["next_page_token"]) == ([{"id": 1, "note": "b"}], None)
+    assert client.get(rows, params={"order_by": ["note", "id:desc"]}).json()["rows"][0]["id"] == 1
+
+
+def test_csv_differs_null_from_empty_text(client, orders, service):
+    written = [{"id": 1, "note": None}, {"id": 2, "note": ""}, {"id": 3, "note": '=1+"2",\n'}]
+    client.post(f"{orders}/writes", json=upsert(*written))
+    service.work()
+    query = {"order_by": "id", "limit": 2}
+    page = client.get(f"{orders}/rows", params=query, headers={"Accept": CSV})
+    assert page.headers["content-type"].startswith(CSV)
+    assert page.text == '"id","note"\n1,\n2,""\n'
+    token = page.headers["headwater-next-page-token"]
+    page = client.get(f"{orders}/rows", params={**query, "page_token": token}, headers={"Accept": CSV})
+    assert page.text == '"id","note"\n3,"=1+""2"",\n"\n'
+    assert "headwater-next-page-token" not in page.headers
+    none = client.get(f"{orders}/rows", params={"where": "id = 9"}, headers={"Accept": CSV})
+    assert none.text == '"id","note"\n'
+
+
+def test_order_that_needs_too_much_is_refused(client, rows, monkeypatch):
+    monkeypatch.setattr("app.infra.files.slices.ordered_walk.ROWS_MAX", 1)
+    members = problem(client.get(rows, params={"order_by": "note"}), 409, "order-too-large")
+    assert members["rows_max"] == 1
+    assert "POST …/reads" in members["detail"]
+
+
 @pytest.mark.parametrize(
     ("query", "pointer"),
     [
@@ -93,6 +126,8 @@ def test_media_types_agree(client, rows):
         ({"columns": ""}, "/columns"),
         ({"columns": "id,id"}, "/columns"),
         ({"limit": 0}, "/limit"),
+        ({"order_by": "nope:desc"}, "/order_by"),
+        ({"order_by": "id,id:desc"}, "/order_by"),
         ({"page_token": "nonsense"}, "/page_token"),
         ({"filter": "id = 1"}, "/filter"),
     ],

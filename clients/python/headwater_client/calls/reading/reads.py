@@ -19,6 +19,7 @@ from headwater_client.models import (
     FoundRow,
     Lookup,
     QueryType,
+    ReadOrder,
 )
 from headwater_client.transport import pages
 from headwater_client.transport.connection import Connection, dataset_path, decoded, given
@@ -159,6 +160,7 @@ class ReadCalls(Connection):
         meta: bool = False,
         corrected_since: bool = False,
         query_type: QueryType = "snapshot",
+        order_by: Sequence[str | ReadOrder] | None = None,
         limit: int = 1_000,
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Rows of the table, all of one version: by default the latest, or that of a version number, a time, or a name.
@@ -167,10 +169,21 @@ class ReadCalls(Connection):
         paths, such as `day=2026-11-*`. With `meta` the rows also have the five meta columns. With `corrected_since`
         they have the change that retracted each row since the version: `_hw_corrected_by` (an offset) and
         `_hw_corrected_version`, None if no change has. `query_type` `read_optimized` reads base files only, without
-        logs. `limit` is the number of rows per request.
+        logs. `order_by` has names of columns, or `OrderBy` values for other orders. `limit` is the number of rows per
+        request.
         """
         params = _row_params(
-            version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit
+            version,
+            as_of,
+            tag,
+            columns,
+            where,
+            partitions,
+            meta,
+            corrected_since,
+            query_type,
+            order_by,
+            limit,
         )
         async for page in walk_list(
             partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params
@@ -191,12 +204,23 @@ class ReadCalls(Connection):
         meta: bool = False,
         corrected_since: bool = False,
         query_type: QueryType = "snapshot",
+        order_by: Sequence[str | ReadOrder] | None = None,
         limit: int = 50_000,
     ) -> AsyncGenerator[RowTable, None]:
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
         params = _row_params(
-            version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit
+            version,
+            as_of,
+            tag,
+            columns,
+            where,
+            partitions,
+            meta,
+            corrected_since,
+            query_type,
+            order_by,
+            limit,
         )
         return walk_list(fetch, pages.row_table, params)
 
@@ -255,6 +279,13 @@ def _listed(names: Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
+def _ordered(key: str | ReadOrder) -> str:
+    """A column of an order as in a query string. An ending keeps a name with a comma or a colon whole."""
+    if isinstance(key, str):
+        return f"{key}:asc"
+    return f"{key.column}:{'desc' if key.descending else 'asc'}"
+
+
 def _start(since: FeedSince | None, version: int | None, at: datetime | None) -> dict[str, Any]:
     """The parameters of a position in the feed."""
     time = None if at is None else at.isoformat()
@@ -288,6 +319,7 @@ def _row_params(
     meta: bool,
     corrected_since: bool,
     query_type: QueryType,
+    order_by: Sequence[str | ReadOrder] | None,
     limit: int,
 ) -> dict[str, Any]:
     chosen = {
@@ -298,5 +330,6 @@ def _row_params(
         "meta": "true" if meta else None,
         "corrected_since": "true" if corrected_since else None,
         "query_type": None if query_type == "snapshot" else query_type,
+        "order_by": None if order_by is None else [_ordered(each) for each in order_by],
     }
     return {"limit": limit, **given(chosen)}
