@@ -356,13 +356,20 @@ def _translated(request: Request[Any, Any, Any], exception: HTTPException) -> He
             return MethodNotAllowed(f"{request.method} is not a method of {request.scope['path']}")
     if isinstance(exception, ValidationException) and isinstance(exception.extra, list):
         errors = [
-            FieldError(pointer=f"/{fault.get('key', '')}", detail=str(fault.get("message", "not valid")))
+            FieldError(pointer=f"/{_as_sent(request, fault)}", detail=str(fault.get("message", "not valid")))
             for fault in exception.extra
             if isinstance(fault, dict)
         ]
         detail = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
         return InvalidRequest(detail or exception.detail, errors)
     return InvalidRequest(exception.detail)
+
+
+def _as_sent(request: Request[Any, Any, Any], fault: Mapping[str, Any]) -> str:
+    """The name of a member or parameter in the request, which a handler may have another name for."""
+    key = str(fault.get("key", ""))
+    parameter = request.route_handler.parsed_fn_signature.parameters.get(key)
+    return getattr(parameter and parameter.kwarg_definition, "name", None) or key
 
 
 def _challenge(request: Request[Any, Any, Any]) -> dict[str, str]:

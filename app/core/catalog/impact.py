@@ -40,6 +40,11 @@ _ACTIONS: Final = {
     ReaderKind.RECIPIENT: "change its grants; from the change on it reads nothing here",
     ReaderKind.KEY: "make a key with other grants, and revoke this one; from the change on it reads nothing here",
 }
+_EXPOSED_ACTIONS: Final = {
+    ReaderKind.RECIPIENT: "change its grants first, so that they name the column by its present name",
+    ReaderKind.KEY: "first make a key whose grants name the column by its present name, and revoke this one",
+}
+_EXPOSED_ACTION: Final = "first register another one, which names the column by its present name"
 
 
 class ColumnBreak(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +196,9 @@ def broken_readers(readers: Iterable[ColumnReader]) -> list[BrokenReader]:
             name=reader.name,
             column=each.column,
             detail=each.detail,
-            action=_ACTIONS[reader.kind],
+            action=_EXPOSED_ACTIONS.get(reader.kind, _EXPOSED_ACTION)
+            if reader.exposes
+            else _ACTIONS[reader.kind],
         )
         for reader in readers
         for each in reader.breaks
@@ -219,7 +226,8 @@ class SchemaImpact:
         self.broken = broken_readers(visible)
         if not readers or (self.cascade and not hidden and not fixed):
             return
-        raise schema_in_use(self.broken, hidden, fixed if self.cascade else ())
+        exposing = [each for each in visible if each.exposes]
+        raise schema_in_use(self.broken, hidden, exposing or (fixed if self.cascade else ()))
 
 
 def refuse_broken(readers: Sequence[ColumnReader]) -> None:
@@ -251,7 +259,9 @@ def schema_in_use(
         fixed_names = ", ".join(sorted(shown(each.name or each.id) for each in fixed)[:3])
         exposes = any(each.exposes for each in fixed)
         reason = (
-            f"{fixed_names} would show what it hides" if exposes else f"this key may not pause {fixed_names}"
+            f"{fixed_names} would show what it hides: change it first, as cascade=pause does not pause it"
+            if exposes
+            else f"this key may not pause {fixed_names}"
         )
     return SchemaInUse(
         f"nothing was changed: the change breaks {', '.join(parts)}; {reason}",

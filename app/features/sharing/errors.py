@@ -31,3 +31,10 @@ class RecipientExists(HeadwaterError):
 
     code = "recipient-exists"
     title = "There is a recipient with this name"
+
+
+class RecipientExpired(HeadwaterError):
+    """The recipient has expired, so no token of it is valid. Fact: `expires_at`."""
+
+    code = "recipient-expired"
+    title = "The recipient has expired"

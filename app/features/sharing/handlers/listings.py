@@ -38,11 +38,16 @@ _PageToken = Annotated[str, QueryParameter(name="pageToken")]
 
 @get(f"{PATH}/shares", operation_id="sharing_shares", opt=READS)
 async def list_shares(
-    shared_tables: Provided[SharedTables], principal: Provided[Principal], threads: Provided[Threads]
+    shared_tables: Provided[SharedTables],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+    page_size: _PageSize = None,
+    page_token: _PageToken = "",
 ) -> ItemPage:
-    """Lists the share of the recipient."""
+    """Lists the share of the recipient. Raises InvalidRequest."""
     share = await threads.run(shared_tables.share, principal)
-    return ItemPage(items=(ShareItem(name=share.name, id=share.id),))
+    _check_one_page(page_token)
+    return ItemPage(items=() if page_size == 0 else (ShareItem(name=share.name, id=share.id),))
 
 
 @get(SHARE_PATH, operation_id="sharing_share", opt=READS)
@@ -63,10 +68,13 @@ async def list_schemas(
     shared_tables: Provided[SharedTables],
     principal: Provided[Principal],
     threads: Provided[Threads],
+    page_size: _PageSize = None,
+    page_token: _PageToken = "",
 ) -> ItemPage:
-    """Lists the one schema of a share. Raises NotFound."""
+    """Lists the one schema of a share. Raises NotFound, InvalidRequest."""
     share = await threads.run(shared_tables.find_share, principal, share_name)
-    return ItemPage(items=(SchemaItem(name=SCHEMA, share=share.name),))
+    _check_one_page(page_token)
+    return ItemPage(items=() if page_size == 0 else (SchemaItem(name=SCHEMA, share=share.name),))
 
 
 @get([f"{SCHEMA_PATH}/tables"], operation_id="sharing_tables", opt=READS)
@@ -103,6 +111,16 @@ def check_schema(share_name: str, schema_name: str) -> None:
         raise NotFound(f"there is no schema {share_name}.{schema_name}: each share has the schema {SCHEMA}")
 
 
+def _check_one_page(page_token: str) -> None:
+    """Raises InvalidRequest for a token of a list that has one page."""
+    if page_token:
+        raise _unknown_token()
+
+
+def _unknown_token() -> InvalidRequest:
+    return InvalidRequest.of_member("pageToken", "expected nextPageToken of the page before")
+
+
 def _tables(
     shared_tables: SharedTables,
     principal: Principal,
@@ -117,7 +135,7 @@ def _tables(
     try:
         page = shared_tables.list(principal, page_size=size, page_token=page_token or None)
     except InvalidRequest:
-        raise InvalidRequest.of_member("pageToken", "expected nextPageToken of the page before") from None
+        raise _unknown_token() from None
     return ItemPage(items=tuple([_item(each) for each in page.items]), next_page_token=page.next_token)
 
 

@@ -57,12 +57,13 @@ async def create_recipient(
 ) -> Secret[RecipientWithProfile]:
     """Makes a recipient with a token. The profile file, which has the token, is in this response only.
 
-    Conditions and masks must fit the present schemas of the datasets.
+    Conditions and masks must fit the present schemas of the datasets. A key with grants must state those of the
+    recipient.
     """
     request = new_recipient(data)
 
     def create() -> Secret[RecipientWithProfile]:
-        its_share, issued = recipients.create(principal.tenant_id, share, request, actor=principal.actor)
+        its_share, issued = recipients.create(principal, share, request)
         response = issued_response(its_share, issued, public_url)
         return Secret(response, path=f"{share_path(its_share)}/recipients/{response.id}")
 
@@ -135,7 +136,7 @@ async def change_recipient(
     require_member(data)
     pair = await threads.run(
         recipients.change,
-        principal.tenant_id,
+        principal,
         share,
         recipient,
         recipient_change(data),
@@ -170,7 +171,7 @@ async def delete_recipient(
     tags=_TAGS,
     status_code=200,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409]),
 )
 async def rotate_recipient_token(
     share: ShareReference,
@@ -184,7 +185,7 @@ async def rotate_recipient_token(
     """Makes another token, with a new profile file. The token before stays valid for the overlap, and no others do."""
     pair = await threads.run(
         recipients.rotate,
-        principal.tenant_id,
+        principal,
         share,
         recipient,
         overlap_seconds=data.overlap_seconds,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.access.errors import NotFound, PreconditionFailed
+from app.access.errors import Forbidden, NotFound, PreconditionFailed
 from app.access.tenants.repository.credential_changes import notify_change
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets, share_schemas
-from app.features.sharing.errors import RecipientExists
+from app.features.sharing.errors import RecipientExists, RecipientExpired
 from app.features.sharing.repository.shares import lock_share
 from app.features.sharing.tables import recipients, share_tokens
 from app.features.sharing.values import NewRecipient, Recipient, share_token_digest
@@ -107,11 +108,32 @@ class ShareRecipientStore:
             return _find(connection, share_id, before.id)
 
     def rotate(
-        self, tenant_id: str, share_id: str, reference: str, token: str, *, overlap_seconds: float
+        self,
+        tenant_id: str,
+        share_id: str,
+        reference: str,
+        token: str,
+        *,
+        overlap_seconds: float,
+        only_with_grants: bool = False,
     ) -> Recipient:
-        """Gives a recipient another token. The one before is valid for the overlap, and others end. Raises NotFound."""
+        """Gives a recipient another token. The one before is valid for the overlap, and others end.
+
+        Raises NotFound, RecipientExpired, and Forbidden with `only_with_grants` for one that sees all of the share.
+        """
         with self._database.tenant(tenant_id) as connection:
             recipient = _lock(connection, share_id, reference, None)
+            if only_with_grants and recipient.grants is None:
+                raise Forbidden(
+                    "the recipient sees all that the share has now and later, and this key has grants: a key without "
+                    "grants can rotate its token"
+                )
+            if recipient.expires_at is not None and recipient.expires_at <= datetime.now(UTC):
+                raise RecipientExpired(
+                    f"the recipient expired at {recipient.expires_at.isoformat()}, so a new token would be refused: "
+                    "change its expires_at first",
+                    expires_at=recipient.expires_at.isoformat(),
+                )
             act_concerns(share=share_id, recipient=recipient.id)
             own = share_tokens.c.recipient_id == recipient.id
             connection.execute(delete(share_tokens).where(own, share_tokens.c.ends_at.is_not(None)))

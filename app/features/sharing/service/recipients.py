@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from app.access.tenants.values import Principal
 from app.core.catalog.ports import DatasetLookup
 from app.features.sharing.errors import InvalidShare
 from app.features.sharing.repository.recipients import ShareRecipientStore
@@ -64,15 +65,19 @@ class Recipients:
     store: ShareRecipientStore
 
     def create(
-        self, tenant_id: str, share: str, request: RecipientRequest, *, actor: str
+        self, principal: Principal, share: str, request: RecipientRequest
     ) -> tuple[Share, IssuedRecipient]:
         """A recipient with its token, which is not returned again, and its share.
 
+        A principal with grants must state those of the recipient: without, it would see what the share gets later.
+
         Raises NotFound, InvalidShare, RecipientExists, SchemaChanged, QuotaExceeded.
         """
+        tenant_id = principal.tenant_id
         its_share = self.shares.get(tenant_id, share)
         _check_name(request.name)
         _check_end(request.expires_at)
+        _check_reach(principal, request.grants)
         grants, schemas = self._grants(tenant_id, its_share, request.grants)
         new = NewRecipient(
             name=request.name,
@@ -82,7 +87,7 @@ class Recipients:
             schemas=schemas,
         )
         token = new_share_token()
-        recipient = self.store.add(tenant_id, its_share.id, new_id(), new, token, created_by=actor)
+        recipient = self.store.add(tenant_id, its_share.id, new_id(), new, token, created_by=principal.actor)
         return its_share, IssuedRecipient(recipient=recipient, token=token)
 
     def get(self, tenant_id: str, share: str, recipient: str) -> tuple[Share, Recipient]:
@@ -98,21 +103,26 @@ class Recipients:
         return its_share, self.store.list(tenant_id, its_share.id, page_size=page_size, page_token=page_token)
 
     def change(
-        self, tenant_id: str, share: str, recipient: str, patch: RecipientPatch, *, revision: int
+        self, principal: Principal, share: str, recipient: str, patch: RecipientPatch, *, revision: int
     ) -> tuple[Share, Recipient]:
         """Changes a recipient that must be at `revision` still, also for the links that it has.
 
         Raises NotFound, PreconditionFailed, InvalidShare, RecipientExists, SchemaChanged.
         """
+        tenant_id = principal.tenant_id
         its_share, before = self.get(tenant_id, share, recipient)
-        name = before.name if isinstance(patch.name, msgspec.UnsetType) else patch.name
-        _check_name(name)
+        name = before.name
+        if not isinstance(patch.name, msgspec.UnsetType):
+            name = patch.name
+            _check_name(name)
         grants, schemas = before.grants, dict[str, int]()
         if not isinstance(patch.grants, msgspec.UnsetType):
+            _check_reach(principal, patch.grants)
             grants, schemas = self._grants(tenant_id, its_share, patch.grants)
         expires_at = before.expires_at
         if not isinstance(patch.expires_at, msgspec.UnsetType):
             expires_at = patch.expires_at
+            _check_end(expires_at)
         rate = before.requests_per_second
         if not isinstance(patch.requests_per_second, msgspec.UnsetType):
             rate = patch.requests_per_second
@@ -122,12 +132,20 @@ class Recipients:
         return its_share, self.store.change(tenant_id, its_share.id, before.id, new, revision=revision)
 
     def rotate(
-        self, tenant_id: str, share: str, recipient: str, *, overlap_seconds: int
+        self, principal: Principal, share: str, recipient: str, *, overlap_seconds: int
     ) -> tuple[Share, IssuedRecipient]:
-        """Another token. The one before is valid for the overlap in seconds, and for 0 it ends. Raises NotFound."""
-        its_share, token = self.shares.get(tenant_id, share), new_share_token()
+        """Another token. The one before is valid for the overlap in seconds, and for 0 it ends.
+
+        Raises NotFound, RecipientExpired, Forbidden if the recipient may come to see more than the principal.
+        """
+        its_share, token = self.shares.get(principal.tenant_id, share), new_share_token()
         changed_recipient = self.store.rotate(
-            tenant_id, its_share.id, recipient, token, overlap_seconds=overlap_seconds
+            principal.tenant_id,
+            its_share.id,
+            recipient,
+            token,
+            overlap_seconds=overlap_seconds,
+            only_with_grants=principal.grants is not None,
         )
         return its_share, IssuedRecipient(recipient=changed_recipient, token=token)
 
@@ -177,10 +195,13 @@ def _faults(entry: GrantEntry, schema: Schema, at: str) -> list[FieldError]:
             errors.append(FieldError(pointer=f"{at}/where", detail=error.detail))
     names = set(schema.names())
     for number, column in enumerate(entry.mask):
+        detail = None
         if column not in names:
-            errors.append(
-                FieldError(pointer=f"{at}/mask/{number}", detail="expected a column of the dataset")
-            )
+            detail = "expected a column of the dataset"
+        elif column in entry.mask[:number]:
+            detail = "expected each column once"
+        if detail is not None:
+            errors.append(FieldError(pointer=f"{at}/mask/{number}", detail=detail))
     return errors
 
 
@@ -191,6 +212,8 @@ def _check_name(name: str) -> None:
         detail = "expected a text without control characters that is not blank"
     elif is_uuid(name):
         detail = "expected a name that has not the form of an id"
+    elif "/" in name or name in (".", ".."):
+        detail = "expected a name without `/` that is not `.` or `..`: it is a part of the recipient's path"
     if detail is not None:
         raise InvalidShare.of([FieldError(pointer="/name", detail=detail)])
 
@@ -198,4 +221,15 @@ def _check_name(name: str) -> None:
 def _check_end(expires_at: datetime | None) -> None:
     """Raises InvalidShare."""
     if expires_at is not None and expires_at <= datetime.now(UTC):
-        raise InvalidShare.of([FieldError(pointer="/expires_at", detail="expected a time in the future")])
+        detail = "expected a time in the future: delete a recipient to end it now"
+        raise InvalidShare.of([FieldError(pointer="/expires_at", detail=detail)])
+
+
+def _check_reach(principal: Principal, grants: Sequence[GrantEntry] | None) -> None:
+    """Raises InvalidShare for a recipient that may come to see more than the principal."""
+    if grants is None and principal.grants is not None:
+        detail = (
+            "expected the datasets that the recipient sees: without grants it would see what is added to the share "
+            "later, too, and this key has grants itself"
+        )
+        raise InvalidShare.of([FieldError(pointer="/grants", detail=detail)])

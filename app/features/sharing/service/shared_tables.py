@@ -8,7 +8,9 @@ from app.access.errors import NotFound
 from app.access.tenants.values import ActorKind, Principal
 from app.features.sharing.repository.shared_tables import SharedTableStore
 from app.features.sharing.values import SHARING_NAME, RecipientShare, SharedTable, folded
+from app.kernel.format.errors import GrantNotApplicable
 from app.kernel.paging import Page
+from app.kernel.sql.conditions.bound_access import bind_access
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,12 +34,14 @@ class SharedTables:
         return own_share
 
     def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
-        """SharedTable items of the share of the recipient, by name. A page may have fewer items than `page_size`.
+        """SharedTable items of the share of the recipient, by name, without those that its grants do not fit.
+
+        A page may have fewer items than `page_size`.
 
         Raises NotFound, InvalidRequest for a token that is not valid.
         """
         self.share(principal)
-        return self.store.tables(principal, page_size=page_size, page_token=page_token)
+        return self.store.tables(principal, page_size=page_size, page_token=page_token).filtered(_fits)
 
     def find(self, principal: Principal, share: str, table: str) -> SharedTable:
         """The table of this name in the share of this name, both in any capitals. Raises NotFound."""
@@ -47,3 +51,13 @@ class SharedTables:
         if shared_table is None or folded(shared_table.share) != folded(share):
             raise NotFound(f"there is no table {share}.default.{table} for this token")
         return shared_table
+
+
+def _fits(table: SharedTable) -> bool:
+    """Whether the recipient can read the latest version. A change of the schema may have paused it."""
+    schema = table.dataset.definition.schema
+    try:
+        bind_access(table.access, schema, schema)
+    except GrantNotApplicable:
+        return False
+    return True

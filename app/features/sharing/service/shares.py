@@ -53,6 +53,9 @@ class Shares:
     def create(self, granted_datasets: GrantedDatasets, request: ShareRequest) -> Share:
         """Raises InvalidShare, NotFound, Forbidden, RestrictedGrant, ShareExists, QuotaExceeded."""
         name = _checked_name(request.name or "")
+        if not request.datasets and granted_datasets.principal.grants is not None:
+            detail = "expected a dataset: a key with grants sees no share without one"
+            raise InvalidShare.of([FieldError(pointer="/datasets", detail=detail)])
         new = NewShare(
             name=name,
             deleted_rows=request.deleted_rows or DeletedRows.RENDERED,

@@ -21,6 +21,8 @@ from app.features.sharing.service.version_times import first_version_since
 from app.features.sharing.values import ChangeVersion
 from app.kernel.delta.actions import SharedFile, change_lines, head_lines
 from app.kernel.format.errors import InvalidRequest
+from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import bind_access
 
 VERSIONS_MAX: Final = 1_000
 """How many versions with changes a response has at most. The protocol has no pages of changes."""
@@ -54,6 +56,7 @@ class TableChanges:
         first, last = self._range(read, span)
         schema = definition_at(self.timeline, dataset, last).schema
         table = self.forms.of_changes(read, schema, first)
+        self._check_access(read, first, schema)
         lines = head_lines(table)
         versions = self.versions.versions(dataset.tenant_id, dataset.id, first, last, VERSIONS_MAX + 1)
         if len(versions) > VERSIONS_MAX:
@@ -106,6 +109,19 @@ class TableChanges:
                 "endingVersion", f"expected a version from {first} on, where the changes begin"
             )
         return first, min(last, head)
+
+    def _check_access(self, read: TableRead, first: int, last: Schema) -> None:
+        """Raises GrantNotApplicable if the access cannot be applied to a version of the range, as a query of it does.
+
+        `last`: the schema of the last version.
+        """
+        dataset = read.table.dataset
+        if not read.table.access.restricted:
+            return
+        earliest = definition_at(self.timeline, dataset, max(first, 1)).schema.id
+        for schema in self.forms.publication.renderings.schemas(dataset):
+            if earliest <= schema.id <= last.id:
+                bind_access(read.table.access, dataset.definition.schema, schema)
 
     def _check_kept(self, read: TableRead, first: int, versions: Sequence[ChangeVersion]) -> None:
         """Raises OffsetExpired if changes of the range are not kept any more."""

@@ -34,6 +34,7 @@ from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import to_bytes
 from app.kernel.iceberg.omitted_columns import unsigned_columns
+from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.prune import may_match
 from app.kernel.sql.conditions.tree import Filter
 
@@ -121,8 +122,11 @@ class TableQueries:
     links: Links
 
     def version(self, table: SharedTable, since: datetime | None) -> int:
-        """The latest version, or the first that was committed at a time or later. Raises InvalidRequest."""
+        """The latest version, or the first that was committed at a time or later. Raises InvalidRequest, and
+        GrantNotApplicable if the recipient cannot read the latest version.
+        """
         dataset = table.dataset
+        bind_access(table.access, dataset.definition.schema, dataset.definition.schema)
         if since is None:
             return dataset.version
         first = first_version_since(self.timeline, dataset, since)

@@ -9,10 +9,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import update
 
 from app.access.tenants.quotas import Quotas
 from app.access.tenants.values import Grant, KeyScope, TenantChange
-from app.features.sharing.values import SHARE_TOKEN
+from app.features.sharing.repository.recipients import ShareRecipientStore
+from app.features.sharing.tables import recipients
+from app.features.sharing.values import SHARE_TOKEN, NewRecipient, new_share_token
+from app.infra.identifiers import new_id
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 from tests.support.webhooks import tenant_of
@@ -133,6 +137,9 @@ def test_recipient_has_a_profile_once(client: httpx2.Client, sales: str, service
         ({"name": "a", "expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
         ({"name": "a\0"}, "/name"),
         ({"name": "  "}, "/name"),
+        ({"name": "a/b"}, "/name"),
+        ({"name": ".."}, "/name"),
+        ({"name": "a", "grants": [{"dataset": "orders", "mask": ["id", "id"]}]}, "/grants/0/mask/1"),
         ({"name": "a", "requests_per_second": 0}, "/requests_per_second"),
     ],
 )
@@ -142,6 +149,73 @@ def test_recipient_that_cannot_be_is_refused(
     answer = client.post(f"{sales}/recipients", json=body)
     assert answer.status_code in (400, 422), answer.text
     assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_recipient_with_a_name_of_before_is_found_by_id(
+    client: httpx2.Client, sales: str, service: Service
+) -> None:
+    share_id = client.get(sales).json()["id"]
+    new = NewRecipient(name="a/b", grants=None, expires_at=None, requests_per_second=None)
+    store, recipient_id = ShareRecipientStore(service.database), new_id()
+    store.add(tenant_of(client, service), share_id, recipient_id, new, new_share_token(), created_by=new_id())
+    path = f"{sales}/recipients/{recipient_id}"
+    assert client.get(path).json()["name"] == "a/b"
+    changed = client.patch(path, json={"requests_per_second": 5}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 200, changed.text
+    renamed = client.patch(path, json={"name": "a-b"}, headers={"If-Match": '"2"'})
+    assert renamed.json()["name"] == "a-b"
+    assert client.get(f"{sales}/recipients/a-b").json()["id"] == recipient_id
+
+
+def test_recipient_ends_in_the_future_and_gets_no_token_afterwards(
+    client: httpx2.Client, sales: str, service: Service
+) -> None:
+    recipient = made(client, f"{sales}/recipients", {"name": "acme", "expires_at": FUTURE})
+    path = f"{sales}/recipients/acme"
+    answer = client.patch(path, json={"expires_at": "2020-01-01T00:00:00Z"}, headers={"If-Match": '"1"'})
+    [error] = problem(answer, 422, "invalid-share")["errors"]
+    assert (error["pointer"], "delete" in error["detail"]) == ("/expires_at", True)
+    with service.database.tenant(tenant_of(client, service)) as connection:
+        ended = update(recipients).where(recipients.c.id == recipient["id"])
+        connection.execute(ended.values(expires_at=datetime.now(UTC) - timedelta(seconds=1)))
+    assert "expires_at" in problem(client.post(f"{path}/rotate-token"), 409, "recipient-expired")["detail"]
+    # Its name can be changed without its end.
+    assert client.patch(path, json={"name": "b"}, headers={"If-Match": '"1"'}).status_code == 200
+    later = client.patch(f"{sales}/recipients/b", json={"expires_at": FUTURE}, headers={"If-Match": '"2"'})
+    assert later.status_code == 200, later.text
+    assert client.post(f"{sales}/recipients/b/rotate-token").status_code == 200
+
+
+def test_recipient_comes_to_see_no_more_than_the_key_that_made_it(
+    client: httpx2.Client, orders: str, events: str, sales: str, service: Service
+) -> None:
+    whole = made(client, f"{sales}/recipients", {"name": "whole"})
+    scopes = {KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE}
+    key = service.tenants.make_key(tenant_of(client, service), scopes, grants=[Grant(datasets="orders")])
+    with service.client(key.api_key) as limited:
+        answer = limited.post("/shares", json={"name": "empty"})
+        assert problem(answer, 422, "invalid-share")["errors"][0]["pointer"] == "/datasets"
+        answer = limited.post(f"{sales}/recipients", json={"name": "acme"})
+        assert problem(answer, 422, "invalid-share")["errors"][0]["pointer"] == "/grants"
+        problem(limited.post(f"{sales}/recipients/whole/rotate-token"), 403, "forbidden")
+        body = {"name": "acme", "grants": [{"dataset": "orders"}]}
+        acme = made(limited, f"{sales}/recipients", body)
+        path = f"{sales}/recipients/acme"
+        answer = limited.patch(path, json={"grants": None}, headers={"If-Match": '"1"'})
+        assert problem(answer, 422, "invalid-share")["errors"][0]["pointer"] == "/grants"
+        assert limited.post(f"{path}/rotate-token").status_code == 200
+    more = {"datasets": [{"name": "orders"}, {"name": "events"}]}
+    assert client.patch(sales, json=more, headers={"If-Match": '"1"'}).status_code == 200
+    assert tables_of(service, acme) == ["orders"]
+    assert tables_of(service, whole) == ["events", "orders"]
+
+
+def tables_of(service: Service, recipient: dict[str, Any]) -> list[str]:
+    headers = {"Authorization": f"Bearer {recipient['profile']['bearerToken']}"}
+    with httpx2.Client(base_url=service.url, headers=headers, trust_env=False, timeout=30) as client:
+        answer = client.get("/delta-sharing/shares/sales/all-tables")
+    assert answer.status_code == 200, answer.text
+    return [each["name"] for each in answer.json()["items"]]
 
 
 def test_recipient_names_may_be_any_text(client: httpx2.Client, sales: str) -> None:
@@ -192,6 +266,31 @@ def test_change_of_the_schema_that_breaks_a_recipient_is_refused(client: httpx2.
         "/datasets/orders", json=drop, headers={"If-Match": etag}, params={"cascade": "pause"}
     )
     assert answer.status_code == 200, answer.text
+
+
+def test_rename_to_a_masked_name_is_refused_with_advice_that_helps(client: httpx2.Client, sales: str) -> None:
+    body = {"name": "acme", "grants": [{"dataset": "orders", "mask": ["note"]}]}
+    made(client, f"{sales}/recipients", body)
+
+    def change(**step: Any) -> httpx2.Response:
+        change = {"changes": [step]}
+        etag = client.get("/datasets/orders").headers["etag"]
+        return client.patch(
+            "/datasets/orders", json=change, headers={"If-Match": etag}, params={"cascade": "pause"}
+        )
+
+    assert change(kind="add", field={"name": "city", "type": "string"}).status_code == 200
+    assert change(kind="rename", name="note", to="memo").status_code == 200
+    refused = problem(change(kind="rename", name="city", to="note"), 409, "schema-in-use")
+    assert "cascade=pause does not pause it" in refused["detail"]
+    [broken] = refused["breaks"]
+    assert "from the change on" not in broken["action"]
+    assert "present name" in broken["action"]
+    # The advice is followed.
+    grants = {"grants": [{"dataset": "orders", "mask": ["memo"]}]}
+    changed = client.patch(f"{sales}/recipients/acme", json=grants, headers={"If-Match": '"1"'})
+    assert changed.status_code == 200, changed.text
+    assert change(kind="rename", name="city", to="note").status_code == 200
 
 
 def test_quotas_limit_shares_and_recipients(client: httpx2.Client, sales: str, service: Service) -> None:

@@ -136,11 +136,14 @@ class World:
         assert answer.status_code == 202, answer.text
         self.service.work()
 
-    def change(self, dataset: str, **change: Any) -> None:
-        """Changes the schema of a dataset."""
+    def change(self, dataset: str, *, cascade: bool = False, **change: Any) -> None:
+        """Changes the schema of a dataset. `cascade`: also if that breaks readers."""
         tag = self.client.get(f"/datasets/{dataset}").headers["etag"]
         answer = self.client.patch(
-            f"/datasets/{dataset}", json={"changes": [change]}, headers={"If-Match": tag}
+            f"/datasets/{dataset}",
+            json={"changes": [change]},
+            headers={"If-Match": tag},
+            params={"cascade": "pause"} if cascade else {},
         )
         assert answer.status_code == 200, answer.text
 

@@ -87,6 +87,20 @@ def test_rows_are_under_the_schema_of_the_last_version(items: World) -> None:
         assert '"region"' in before[1]["metaData"]["schemaString"].replace("\\", "")
 
 
+def test_changes_of_versions_that_the_condition_does_not_fit_are_refused_as_queries_are(items: World) -> None:
+    items.change("items", kind="add", field={"name": "tier", "type": "string"})
+    items.write("items", {"id": 5, "region": "EU", "tier": "gold"})
+    share = items.share("items")
+    with items.reader(share, {"items": {"where": "tier = 'gold'"}}) as reader:
+        path = TABLE.format("items")
+        query = reader.client.post(f"/delta-sharing{path}/query", json={"version": 1})
+        for first in (0, 1, 3):
+            changes = reader.get(f"{path}/changes", params={"startingVersion": first})
+            assert (changes.status_code, changes.json()) == (query.status_code, query.json()), first
+        assert query.json()["errorCode"] == "PERMISSION_DENIED"
+        assert changes_of(reader, startingVersion=4) == [(5, "insert", 5, "EU")]
+
+
 def test_ranges_are_checked(items: World) -> None:
     share = items.share("items")
     with items.reader(share) as reader:

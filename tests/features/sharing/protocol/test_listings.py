@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx2
+import pytest
 
 from tests.features.sharing.protocol.conftest import ITEMS, TABLE, World
 
@@ -29,6 +30,53 @@ def test_recipient_lists_its_share_and_tables_in_pages(world: World) -> None:
                 if not token:
                     break
             assert found == names
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/shares", "/shares/sales/schemas", "/shares/sales/schemas/default/tables", "/shares/sales/all-tables"],
+)
+def test_parameters_of_pages_are_checked_in_every_list(world: World, path: str) -> None:
+    world.dataset(ITEMS)
+    with world.reader(world.share("items")) as reader:
+        for parameters in (
+            {"maxResults": "-1"},
+            {"maxResults": "many"},
+            {"maxResults": "1.5"},
+            {"pageToken": "x"},
+            {"pageToken": "a\0"},
+        ):
+            answer = reader.get(path, params=parameters)
+            assert (answer.status_code, answer.json()["errorCode"]) == (400, "INVALID_PARAMETER_VALUE"), (
+                parameters
+            )
+            assert next(iter(parameters)) in answer.json()["message"]
+        assert reader.get(path, params={"maxResults": 0}).json() == {"items": []}
+        assert len(reader.get(path, params={"maxResults": 1, "pageToken": ""}).json()["items"]) == 1
+
+
+def test_recipient_whose_grant_no_longer_fits_gets_one_answer(world: World) -> None:
+    world.dataset(ITEMS)
+    world.dataset({**ITEMS, "name": "others"})
+    world.write("items", {"id": 1, "region": "EU"})
+    share = world.share("items", "others")
+    grants = {"items": {"mask": ("price",)}, "others": {}}
+    with world.reader(share, grants) as reader:
+        world.change("items", cascade=True, kind="drop", name="price")
+        refused = [
+            reader.get(f"{TABLE.format('items')}/version"),
+            reader.get(
+                f"{TABLE.format('items')}/version", params={"startingTimestamp": "2020-01-01T00:00:00Z"}
+            ),
+            reader.get(f"{TABLE.format('items')}/metadata"),
+            reader.get(f"{TABLE.format('items')}/changes", params={"startingVersion": 1}),
+            reader.client.post(f"/delta-sharing{TABLE.format('items')}/query", json={}),
+        ]
+        assert [each.status_code for each in refused] == [403] * 5
+        assert len({each.json()["message"] for each in refused}) == 1
+        listed = reader.get("/shares/sales/all-tables").json()["items"]
+        assert [each["name"] for each in listed] == ["others"]
+        assert reader.get(f"{TABLE.format('others')}/version").status_code == 200
 
 
 def test_errors_have_the_form_of_the_protocol(world: World) -> None:
