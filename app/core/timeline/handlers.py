@@ -7,8 +7,7 @@ from litestar import get
 from app.access.tenants.values import KeyScope
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.core.timeline.instants import InstantFilter
-from app.core.timeline.schemas import InstantPage, ReadTimelineOptions, instant_response
+from app.core.timeline.schemas import InstantPage, ReadTimelineOptions, instant_filter, instant_response
 from app.core.timeline.service.read_timeline import ReadTimeline
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -37,12 +36,7 @@ async def read_timeline(
         read_timeline.shown,
         granted_datasets,
         path_dataset,
-        InstantFilter(
-            actions=None if options.action is None else tuple(options.action),
-            states=None if options.state is None else tuple(options.state),
-            since=options.since_time,
-            until=options.until_time,
-        ),
+        instant_filter(options),
         page_size=options.page_size,
         page_token=options.page_token,
     )

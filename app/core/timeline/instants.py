@@ -35,7 +35,9 @@ class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: int | None
     """The number of the batch; null for none."""
     parameters: dict[str, Any]
-    """The options of the request that differ from their defaults."""
+    """The options of the request that differ from their defaults; of a restore or a rollback that is completed, the
+    versions `from_version` and `to_version` that it went back from and to, too.
+    """
     version: int | None
     """The version that it made; null for none."""
     schema_id: int | None
@@ -73,12 +75,18 @@ class InstantRecord(InstantEntry, frozen=True, kw_only=True):
 
 
 class InstantFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter of timeline entries. `since`, `until`: the entries that were requested in [since, until)."""
+    """A filter of timeline entries. `since`, `until`: the entries that were requested in [since, until).
+
+    `from_version`, `to_version`: the entries of a version from the first to the second, both of which count. Entries
+    without a version are not among them.
+    """
 
     actions: tuple[Action, ...] | None = None
     states: tuple[InstantState, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    from_version: int | None = None
+    to_version: int | None = None
 
     def selects(self, record: InstantRecord) -> bool:
         """Whether an entry passes the filter."""
@@ -87,7 +95,14 @@ class InstantFilter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.states is None or record.state in self.states)
             and (self.since is None or record.requested_at >= self.since)
             and (self.until is None or record.requested_at < self.until)
+            and self._selects_version(record.version)
         )
+
+    def _selects_version(self, version: int | None) -> bool:
+        first, last = self.from_version, self.to_version
+        if version is None:
+            return first is None and last is None
+        return (first is None or version >= first) and (last is None or version <= last)
 
 
 EVERY_INSTANT: Final = InstantFilter()

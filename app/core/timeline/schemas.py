@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from app.core.timeline.instants import InstantEntry, InstantRecord
+from app.core.timeline.instants import InstantEntry, InstantFilter, InstantRecord
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
+from app.http.parameters.query_parameters import INT64_MAX
 from app.http.problems import fault_document
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.instant import Action, InstantState
+
+_Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 
 
 class ReadTimelineOptions(PageOptions, frozen=True, kw_only=True):
@@ -25,6 +29,31 @@ class ReadTimelineOptions(PageOptions, frozen=True, kw_only=True):
     """An RFC 3339 time: what was requested then or later."""
     until_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     """An RFC 3339 time: what was requested before."""
+    version: _Version | None = None
+    """The instants of this version only: what made it, and the savepoints and tags that name it."""
+    from_version: _Version | None = None
+    """The instants of this version and later ones; those that made no version are left out."""
+    to_version: _Version | None = None
+    """The instants of this version and earlier ones; those that made no version are left out."""
+
+
+def instant_filter(options: ReadTimelineOptions) -> InstantFilter:
+    """The instants that the options select. Raises InvalidRequest."""
+    first, last = options.from_version, options.to_version
+    if options.version is not None and (first, last) != (None, None):
+        detail = "not together with from_version or to_version; remove it"
+        raise InvalidRequest(f"version: {detail}", [FieldError(pointer="/version", detail=detail)])
+    if first is not None and last is not None and first > last:
+        detail = f"expected at most {last}, which is to_version"
+        raise InvalidRequest(f"from_version: {detail}", [FieldError(pointer="/from_version", detail=detail)])
+    return InstantFilter(
+        actions=None if options.action is None else tuple(options.action),
+        states=None if options.state is None else tuple(options.state),
+        since=options.since_time,
+        until=options.until_time,
+        from_version=first if options.version is None else options.version,
+        to_version=last if options.version is None else options.version,
+    )
 
 
 class InstantResponse(InstantEntry, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ _OF_COMMIT: Final = (
     "schema_id", "files_added", "files_removed", "bytes_added", "bytes_removed", "first_offset", "next_offset",
     "watermark",
 )  # fmt: skip
-_OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
+_OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task", "result")
+_RESTORES: Final = frozenset({Action.RESTORE, Action.ROLLBACK})
 
 # A literal in the statement, so that the planner matches it with the condition of an index.
 OPEN_INSTANT: Final = instants.c.state.in_(
@@ -55,6 +56,10 @@ def chosen_instants(instant_filter: InstantFilter) -> list[ColumnElement[bool]]:
         conditions.append(instants.c.requested_at >= instant_filter.since)
     if instant_filter.until is not None:
         conditions.append(instants.c.requested_at < instant_filter.until)
+    if instant_filter.from_version is not None:
+        conditions.append(instants.c.version >= instant_filter.from_version)
+    if instant_filter.to_version is not None:
+        conditions.append(instants.c.version <= instant_filter.to_version)
     return conditions
 
 
@@ -93,7 +98,7 @@ def _entries() -> Select[Any]:
 def _record(row: Any) -> InstantRecord:
     values = row._asdict()
     counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
-    write_request, task = values.pop("request"), values.pop("task")
+    write_request, task, result = values.pop("request"), values.pop("task"), values.pop("result")
     request = write_request if task is None else task
     if row.files_added is None:
         values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0}
@@ -103,7 +108,11 @@ def _record(row: Any) -> InstantRecord:
         "action": Action(row.action),
         "state": InstantState(row.state),
         "metadata": row.metadata or {},
-        "parameters": {} if request is None else parameters_of(request),
+        "parameters": {
+            **({} if request is None else parameters_of(request)),
+            # The target of a rollback is found when it runs.
+            **((result or {}) if Action(row.action) in _RESTORES else {}),
+        },
         "writer_id": request.options.writer_id if writes else None,
         "batch_id": request.options.batch_id if writes else None,
     }

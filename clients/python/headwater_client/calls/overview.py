@@ -29,13 +29,22 @@ class OverviewCalls(Connection):
         states: Sequence[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        version: int | None = None,
+        from_version: int | None = None,
+        to_version: int | None = None,
     ) -> AsyncGenerator[Instant, None]:
-        """Attempts to change the dataset, the latest request first; of some kinds, or requested in [since, until)."""
+        """Attempts to change the dataset, the latest request first; of some kinds, or requested in [since, until).
+
+        With `version` those of one version, with `from_version` and `to_version` those of a range, both ends included.
+        """
         wanted = {
             "action": None if actions is None else list(actions),
             "state": None if states is None else list(states),
             "since_time": None if since is None else since.isoformat(),
             "until_time": None if until is None else until.isoformat(),
+            "version": version,
+            "from_version": from_version,
+            "to_version": to_version,
         }
         return self._items(f"{dataset_path(dataset)}/timeline", InstantPage, wanted)
 

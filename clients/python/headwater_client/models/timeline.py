@@ -34,7 +34,9 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: int | None
     """The number of the batch; null for none."""
     parameters: dict[str, Any]
-    """The options of the request that differ from their defaults."""
+    """The options of the request that differ from their defaults; of a restore or a rollback that is completed, the
+    versions `from_version` and `to_version` that it went back from and to, too.
+    """
     version: int | None
     """The version that it made; null for none."""
     schema_id: int | None

@@ -144,6 +144,9 @@ def test_filters_of_archives_equal_those_of_the_catalog(
         InstantFilter(since=middle),
         InstantFilter(until=middle, actions=(Action.COMMIT,)),
         InstantFilter(actions=()),
+        InstantFilter(from_version=3, to_version=6),
+        InstantFilter(from_version=5, to_version=5),
+        InstantFilter(to_version=2),
     ]
     before = [walk(reading, dataset, 99, wanted) for wanted in filters]
     assert [len(each) for each in before[:2]] == [2, 1]

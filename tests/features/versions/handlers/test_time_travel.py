@@ -175,6 +175,45 @@ def test_rollback_counts_writes_accepted_before_it(
 
 
 @pytest.mark.usefixtures("history")
+def test_timeline_of_versions_has_what_made_and_what_names_them(
+    client: httpx2.Client, orders: str, service: Service
+) -> None:
+    done(client, service, f"{orders}/tags", {"name": "release", "version": 2})
+    restored = done(client, service, f"{orders}/restores", {"tag": "release"})
+    rolled = done(client, service, f"{orders}/rollbacks")
+    assert (restored["committed_version"], rolled["committed_version"]) == (4, 5)
+    # Nothing is committed by a delete of a row that there is not.
+    done(client, service, f"{orders}/writes", {**upsert({"id": 77}), "operation": "delete"})
+
+    def listed(**query: int) -> list[tuple[str, int | None]]:
+        items = client.get(f"{orders}/timeline", params=query).json()["items"]
+        return [(item["action"], item["version"]) for item in items]
+
+    assert listed(version=2) == [("tag", 2), ("commit", 2)]
+    assert listed(version=4) == [("restore", 4)]
+    assert listed(from_version=4) == [("rollback", 5), ("restore", 4)]
+    assert listed(from_version=2, to_version=3) == [("tag", 2), ("commit", 3), ("commit", 2)]
+    assert listed(to_version=1) == [("commit", 1)]
+    assert listed(version=6) == []
+    assert listed()[0] == ("commit", None)
+    rollback, restore = client.get(f"{orders}/timeline", params={"from_version": 4}).json()["items"]
+    assert restore["parameters"] == {"version": 2, "from_version": 3, "to_version": 2}
+    assert rollback["parameters"] == {"instants": 1, "from_version": 4, "to_version": 3}
+
+
+@pytest.mark.usefixtures("history")
+def test_invalid_versions_of_a_timeline_are_named(client: httpx2.Client, orders: str) -> None:
+    for query, pointer in (
+        ({"version": -1}, "/version"),
+        ({"version": 1, "to_version": 2}, "/version"),
+        ({"from_version": 3, "to_version": 2}, "/from_version"),
+    ):
+        answer = client.get(f"{orders}/timeline", params=query)
+        assert answer.status_code == 400
+        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+
+
+@pytest.mark.usefixtures("history")
 def test_invalid_restore_and_rollback_are_refused(
     client: httpx2.Client, orders: str, service: Service
 ) -> None:
