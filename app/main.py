@@ -49,6 +49,7 @@ from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.redis_limits import RENEW_SECONDS, RedisLimits
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
+from app.features.monitoring.service.exposition import exposition
 from app.http.audited import AuditedRequests
 from app.http.auth import RequireGrant
 from app.http.bearer import BearerAuthentication
@@ -73,6 +74,7 @@ from app.process.application import application
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
 from app.process.readiness import readiness
+from app.process.samples import sample_loop
 from app.process.service_health import service_health
 
 _STOP_SECONDS_MAX: Final = 10
@@ -118,6 +120,8 @@ def compose(settings: Settings) -> Api:
         "readiness": readiness(workers, servers.answers, draining),
         "service_health": service_health(platform, workers, servers.announcements, loops),
     }
+    samples, sample_rounds = sample_loop(platform)
+    loops.add(sample_rounds)
     keys, audit = CredentialStore(database), AuditStore(database, administration)
     counts, counter = AccessCounts(audit), UsageCounter()
     actor_stores = actors(platform)
@@ -133,7 +137,7 @@ def compose(settings: Settings) -> Api:
         on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )
-    services = merged(dependencies(process), health)
+    services = merged(dependencies(process), health, {"metrics": exposition(samples)})
     background = _Background(
         servers=servers,
         loops=loops,

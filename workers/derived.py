@@ -30,15 +30,17 @@ from app.core.jobs.service.relay import APART_SECONDS
 from app.core.jobs.values import WorkerEnd
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
+from app.features.monitoring.service.exposition import exposition
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
+from app.infra.instruments import serve_metrics
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
 from app.process.features import stores_on
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.runner import Runner
-from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
+from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
 from workers.wiring import run_writes
 
 _log = logging.getLogger(__name__)
@@ -127,6 +129,7 @@ def _serve(
     )
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     loops.start()
+    serve_metrics(exposition(), settings.metrics_host, metrics_port(settings, process))
     # A daemon: a read cannot be interrupted. Without a buffer, whose lock it would hold when the interpreter ends.
     lines = FileIO(sys.stdin.fileno(), closefd=False)
     threading.Thread(target=_listen, args=(lines, runner, stopping), name="listen", daemon=True).start()

@@ -28,13 +28,16 @@ from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, c
 from app.core.platform import Platform
 from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
+from app.features.monitoring.service.exposition import exposition
 from app.features.sources.compose import round_store
 from app.infra.db.session import Database
 from app.infra.db.tenant_rotation import Rotation
+from app.infra.instruments import serve_metrics
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings, is_cluster
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
+from app.process.samples import sample_loop
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.celery_worker import register_tasks, serve
@@ -42,7 +45,7 @@ from workers.jobs.dead_workers import DeadWorkers
 from workers.jobs.derived_process import DerivedProcesses, worker_of
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
-from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
+from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
 from workers.wiring import (
     SparkWorker,
     follower_handlers,
@@ -165,7 +168,7 @@ def _serve(
     loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=process_end))
     for loop in derived_processes.loops():
         loops.add(loop)
-    for loop in housekeeping(platform):
+    for loop in (*housekeeping(platform), _metrics(platform)):
         loops.add(loop)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
@@ -185,6 +188,14 @@ def _serve(
         dead.stopped(worker_id)
         # The relay announces the jobs that are handed over.
         relay.finish()
+
+
+def _metrics(platform: Platform) -> Loop:
+    """The loop that gathers metrics. Also serves those of this process."""
+    samples, loop = sample_loop(platform)
+    settings = platform.settings
+    serve_metrics(exposition(samples), settings.metrics_host, metrics_port(settings, WriteProcess.WORKER))
+    return loop
 
 
 def _dead_workers(

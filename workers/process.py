@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.service.relay import Relay
 from app.core.messaging.announcements import Announcements
@@ -39,6 +40,11 @@ def configured(name: str) -> Settings:
         return Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
+
+
+def metrics_port(settings: Settings, process: WriteProcess) -> int:
+    """The port on which a process of a worker serves its metrics; 0 for none."""
+    return settings.metrics_port and settings.metrics_port + list(WriteProcess).index(process)
 
 
 def new_relay(settings: Settings, database: Database) -> Relay:

@@ -22,6 +22,7 @@ from app.http.problems import REQUEST_ID, on_headwater_error
 from app.http.protocols import AS_SENT, RequestAsSent
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
+from app.infra.instruments import count_request
 from app.kernel.format.errors import HeadwaterError
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -178,8 +179,10 @@ class _Exchange:
         self._refused = True
 
     def log(self) -> None:
-        """One line without query, headers or body: none of them is free of secrets for sure."""
-        milliseconds = (time.perf_counter() - self._began) * 1000
+        """Counts the request, and logs one line without query, headers or body: these may have secrets."""
+        seconds = time.perf_counter() - self._began
+        count_request(self._method, self.scope.get("path_template"), self.status, seconds)
+        milliseconds = seconds * 1000
         _log.info(
             "%s %s %d %d bytes %.1f ms %s",
             self._method,

@@ -387,6 +387,13 @@ class Settings:
     disk_free_bytes_min: Annotated[int, _whole_number(0)] = 512 * MEBIBYTE
     """The free space of the data directory, and of storage on a disk, below which the API reports not ready."""
 
+    metrics_seconds: Annotated[float, _seconds] = 15.0
+    """The interval at which one of the processes gathers the metrics of the service."""
+    metrics_host: Annotated[str, _text] = "127.0.0.1"
+    """The address on which processes other than the API serve their metrics, to everybody who reaches it."""
+    metrics_port: Annotated[int, _whole_number(0, 65532)] = 0
+    """The port on which a worker serves its metrics; its other processes use the next three. 0: they serve none."""
+
     json_body_bytes_max: Annotated[int, _whole_number(1024)] = 16 * MEBIBYTE
     inline_bytes_max: Annotated[int, _whole_number(1024)] = 8 * MEBIBYTE
     """The largest body of rows that the API decodes itself. A larger body is stored unchanged and decoded on Spark."""

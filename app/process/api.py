@@ -21,6 +21,7 @@ from app.features.iceberg import api as iceberg
 from app.features.lineage import api as lineage
 from app.features.maintenance import api as maintenance
 from app.features.metastore import api as metastore
+from app.features.monitoring import api as monitoring
 from app.features.objects import api as objects
 from app.features.overview import api as overview
 from app.features.partitions import api as partitions
@@ -93,6 +94,7 @@ APIS: Final = (
     lineage.API,
     maintenance.API,
     metastore.API,
+    monitoring.API,
     objects.API,
     overview.API,
     partitions.API,

@@ -77,6 +77,7 @@ _TAGS: Final = {
     "audit": "Who requested what, when, and with what result.",
     "usage": "What tenants use, and their quotas.",
     "health": "Liveness, readiness and the health of the whole service, for operators.",
+    "metrics": "What a process and the service count, for Prometheus.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
 _TITLES: Final = {

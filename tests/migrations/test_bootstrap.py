@@ -80,7 +80,7 @@ def test_owner_without_superuser_and_plain_login_suffice(postgres: TestServer) -
                 sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p' {}").format(sql.Identifier(login), sql.SQL(rights))
             )
         administration.execute(
-            "GRANT headwater_app, headwater_relay, headwater_admin TO plain_owner WITH ADMIN TRUE"
+            "GRANT headwater_app, headwater_relay, headwater_admin, headwater_monitor TO plain_owner WITH ADMIN TRUE"
         )
         administration.execute(sql.SQL("ALTER DATABASE {} OWNER TO plain_owner").format(sql.Identifier(name)))
         address = make_url(postgres.owner_url(name))

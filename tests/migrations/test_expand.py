@@ -12,7 +12,8 @@ from sqlalchemy.pool import NullPool
 from app.access.tenants.bootstrap import migrate, revisions
 from tests.support.postgres import TestServer
 
-ROLES: Final = ("headwater_app", "headwater_relay", "headwater_admin")
+ROLES: Final = ("headwater_app", "headwater_relay", "headwater_admin", "headwater_monitor")
+_ROLES: Final = f"ARRAY{list(ROLES)}"
 
 # Each query returns names, and what the code of a release relies on under the name.
 QUERIES: Final = {
@@ -23,17 +24,17 @@ QUERIES: Final = {
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
     """,
-    "right": """
+    "right": f"""
         SELECT r.role || ' ' || p.privilege || ' ' || c.relname || '.' || a.attname, 'true'::jsonb
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid,
-             unnest(ARRAY['headwater_app', 'headwater_relay', 'headwater_admin']) AS r(role),
+             unnest({_ROLES}) AS r(role),
              unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) AS p(privilege)
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
               AND EXISTS (SELECT FROM pg_roles WHERE rolname = r.role)
               AND has_column_privilege(r.role, c.oid, a.attnum, p.privilege)
         UNION ALL
         SELECT r.role || ' DELETE ' || c.relname, 'true'::jsonb
-        FROM pg_class c, unnest(ARRAY['headwater_app', 'headwater_relay', 'headwater_admin']) AS r(role)
+        FROM pg_class c, unnest({_ROLES}) AS r(role)
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
               AND EXISTS (SELECT FROM pg_roles WHERE rolname = r.role)
               AND has_table_privilege(r.role, c.oid, 'DELETE')

@@ -79,6 +79,9 @@ _MORE = (
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
     "INSERT INTO key_usage_days (day, key_id) VALUES (current_date, :new)",
+    "INSERT INTO dataset_hours (dataset_id, hour, writes) VALUES (:dataset, now(), 1) ON CONFLICT DO NOTHING",
+    "INSERT INTO dataset_samples (dataset_id, version, rows, deleted_rows, files, logs, size_bytes) "
+    "VALUES (:dataset, 1, 1, 0, 1, 0, 1)",
     "INSERT INTO storage_samples (stored_bytes) VALUES (1)",
     "INSERT INTO audit (id, operation, method, route, resources, members, outcome, status) "
     "VALUES (:new, 'read_rows', 'GET', '/', '{}', '{}', 'allowed', 200)",

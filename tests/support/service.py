@@ -194,7 +194,8 @@ def relay_loop(relay: Relay, poll_seconds: float) -> Loop:
 
 
 def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path, **more: Any) -> Settings:
-    """Small limits, so that tests reach them."""
+    """Small limits, so that tests reach them. Nothing gathers metrics, unless a test does."""
+    more = {"metrics_seconds": 86_400.0, **more}
     return Settings(
         database_url=database_url,
         admin_database_url=admin_url,

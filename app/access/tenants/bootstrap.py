@@ -18,7 +18,13 @@ import migrations
 from app.access.errors import NotFound
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.values import DEFAULT_TENANT_ID, KeyScope, NewKey
-from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
+from app.infra.db.session import (
+    ADMINISTRATOR_ROLE,
+    APPLICATION_ROLE,
+    MONITOR_ROLE,
+    RELAY_ROLE,
+    Database,
+)
 from app.infra.errors import Unavailable
 
 DEFAULT_TENANT_NAME: Final = "default"
@@ -58,7 +64,7 @@ def initialise(
         owner = str(connection.execute(text("SELECT current_user")).scalar_one())
         serving = make_url(application_url).username if application_url else owner
         administering = make_url(administration_url).username if administration_url else owner
-        _grant_roles(connection, {serving, owner}, {APPLICATION_ROLE, RELAY_ROLE})
+        _grant_roles(connection, {serving, owner}, {APPLICATION_ROLE, RELAY_ROLE, MONITOR_ROLE})
         _grant_roles(connection, {administering, owner}, {ADMINISTRATOR_ROLE})
         database = Database(
             database_url, role=ADMINISTRATOR_ROLE, application_name="headwater init", connections_max=1

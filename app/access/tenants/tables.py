@@ -128,6 +128,20 @@ usage_days: Final = Table(
     of_tenant(),
 )
 
+# The writes of each hour, for eight days.
+dataset_hours: Final = Table(
+    "dataset_hours",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    timestamp_column("hour"),
+    integer_column("writes", default=0),
+    integer_column("rows_written", default=0),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "hour"),
+    of_tenant(),
+    Index("dataset_hours_hour", "tenant_id", "hour"),
+)
+
 key_usage_days: Final = Table(
     "key_usage_days",
     metadata,

@@ -118,6 +118,10 @@ jobs: Final = Table(
     json_column("result", dict[str, Any], nullable=True),
     # The API key that requested the job; null for the service itself.
     id_column("actor", nullable=True),
+    # What its stages took in milliseconds, by name; null until something is known.
+    json_column("timings", dict[str, int], nullable=True),
+    # How often it was planned again after the commit of another job.
+    Column("replans", Integer, nullable=False, server_default=text("0")),
     # The rows of a small write until it ends. Only claims read them.
     Column("staged_rows", LargeBinary, nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),

@@ -1,9 +1,59 @@
-"""Composes what monitoring adds to every process."""
+"""Composes what gathers samples, and what monitoring adds to every process."""
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.core.feature.feature import Feature
+from app.core.jobs.repository.workers import WorkerStore
+from app.core.messaging.announcements import Announcements
+from app.core.platform import Platform
+from app.features.monitoring.repository.leaders import LeaderStore
+from app.features.monitoring.repository.numbers import NumberStore
+from app.features.monitoring.service.gather import Gather, SamplePart
+from app.features.monitoring.service.processes import ProcessSamples, ServerSamples
+from app.features.monitoring.values import Sample
+from app.infra.files.probe import StorageProbe
+
+# A worker reports with each poll; after three missed polls it counts as gone.
+_POLLS_MISSED_MAX: Final = 3
+# What changes slowly is read less often, since it costs more.
+_OFTEN: Final = ("jobs", "consumers", "sources")
+_SELDOM_ROUNDS: Final = 4
+
+
+def gather(platform: Platform, listeners: Sequence[Callable[[Sequence[Sample]], None]] = ()) -> Gather:
+    """What gathers the samples in this process, while it leads. `listeners`: called with those of each round."""
+    settings = platform.settings
+    owner = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
+    numbers = NumberStore(platform.database).parts()
+    processes = ProcessSamples(
+        workers=WorkerStore(platform.database), alive_seconds=settings.poll_seconds * _POLLS_MISSED_MAX
+    )
+    servers = ServerSamples(
+        probe=StorageProbe(platform.storage, settings.data_dir, settings.disk_free_bytes_min),
+        redis=Announcements(settings.redis_url).reachable,
+        process=owner,
+        data_dir=settings.data_dir,
+    )
+    parts = {
+        "processes": SamplePart(read=processes.read),
+        "servers": SamplePart(read=servers.read),
+        **{
+            name: SamplePart(read=read, rounds=1 if name in _OFTEN else _SELDOM_ROUNDS)
+            for name, read in numbers.items()
+        },
+    }
+    return Gather(
+        parts,
+        LeaderStore(platform.database),
+        owner,
+        every_seconds=settings.metrics_seconds,
+        listeners=listeners,
+    )
+
 
 FEATURE: Final[Feature[object]] = Feature(name="monitoring")

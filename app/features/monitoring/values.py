@@ -68,19 +68,23 @@ GATHERED: Final[tuple[Metric, ...]] = (
     Metric(name="headwater_datasets", help="Datasets of all tenants."),
     Metric(
         name="headwater_datasets_late",
-        help="Datasets without a new version for much longer than the time between their versions.",
+        help="Datasets without a commit for three times the median gap between their writes, and for 5 minutes. "
+        "After 8 days they are idle, not late.",
     ),
     Metric(
         name="headwater_views_behind_seconds_max",
         help="The time for which the view farthest behind lacks a change of its inputs, in seconds.",
     ),
     Metric(name="headwater_sources_failing", help="Sources whose last round has failed."),
-    Metric(name="headwater_webhooks_paused", help="Webhooks that are paused."),
+    Metric(
+        name="headwater_webhooks_paused",
+        help="Webhooks that the service has paused because deliveries failed.",
+    ),
     Metric(name="headwater_quarantine_records", help="Records in quarantine."),
     Metric(
         name="headwater_storage_bytes",
         labels=("tenant",),
-        help="Bytes that a tenant stores, of the 100 tenants that store most.",
+        help="Bytes that a tenant stores, of the 1,000 tenants that store most.",
     ),
     Metric(
         name="headwater_disk_free_bytes",
@@ -102,5 +106,11 @@ GATHERED: Final[tuple[Metric, ...]] = (
         help="Whether the storage can be written: 1, else 0.",
     ),
     Metric(name="headwater_redis_reachable", help="Whether Redis answers: 1, else 0."),
+    Metric(
+        name="headwater_gather_ok",
+        labels=("part",),
+        help="Whether a part of these metrics could be read in the last round: 1, else 0.",
+    ),
+    Metric(name="headwater_gather_seconds", help="The time that the last round took, in seconds."),
 )
 """What the leader of the processes gathers once an interval."""

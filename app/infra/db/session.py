@@ -1,5 +1,5 @@
-"""The only access to Postgres. Every connection acts as one tenant, as one credential, as the relay, or as the
-administrator of tenants and keys, which needs a login of its own.
+"""The only access to Postgres. Every connection acts as one tenant, as one credential, as the relay, as the monitor,
+or as the administrator of tenants and keys, which needs a login of its own.
 
 A connection takes the application's role when it is opened, and a transaction takes its tenant when it starts; row
 level security does the rest. Nothing else in this package opens a connection (a test checks this).
@@ -34,6 +34,7 @@ from app.infra.errors import NotStorable, Unavailable
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
 ADMINISTRATOR_ROLE: Final = "headwater_admin"
+MONITOR_ROLE: Final = "headwater_monitor"
 
 # Program limit exceeded: the same statement fails again, however often it is repeated.
 _LIMIT_CLASS: Final = "54"
@@ -50,6 +51,11 @@ _AS_TENANT_SHARED: Final = (
 _AS_CREDENTIAL: Final = "BEGIN; SELECT set_config('headwater.key_digest', {value}, true)"
 _AS_NAMED: Final = "BEGIN; SELECT set_config('headwater.tenant_name', {value}, true)"
 _AS_RELAY: Final = f"BEGIN; SET LOCAL ROLE {RELAY_ROLE}"
+# One statement of those that sum up all tenants: what takes longer is left out of the round.
+_MONITOR_SECONDS: Final = 5
+_AS_MONITOR: Final = (
+    f"BEGIN READ ONLY; SET LOCAL ROLE {MONITOR_ROLE}; SET LOCAL statement_timeout = '{_MONITOR_SECONDS}s'"
+)
 _AS_ADMINISTRATOR: Final = f"BEGIN; SET LOCAL ROLE {ADMINISTRATOR_ROLE}"
 # Of one connection. With fewer, the statements of a worker would push each other out, and be prepared again.
 _PREPARED_STATEMENTS_MAX: Final = 250
@@ -190,6 +196,15 @@ class Database:
     def relay(self) -> Iterator[Connection]:
         """A transaction that sees which tenants and datasets have work, but none of the tenants' data."""
         with self._transaction(_AS_RELAY) as connection:
+            yield connection
+
+    @contextmanager
+    def monitor(self) -> Iterator[Connection]:
+        """A transaction that reads numbers and names of all tenants, and none of their data. It changes nothing.
+
+        A statement ends after five seconds, with TooSlow.
+        """
+        with self._transaction(_AS_MONITOR) as connection:
             yield connection
 
     @contextmanager

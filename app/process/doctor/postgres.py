@@ -8,7 +8,7 @@ from typing import Final
 
 from app.access.tenants.bootstrap import revisions
 from app.infra.db.examination import DatabaseUnreachable, Examination, Login, examination
-from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE
+from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, MONITOR_ROLE, RELAY_ROLE
 from app.infra.settings import Settings
 from app.process.doctor.values import Diagnosis, failed, ok, warning
 from app.process.tables import metadata
@@ -38,7 +38,7 @@ def service_checks(settings: Settings) -> list[Diagnosis]:
     try:
         with examination(settings.database_url) as server:
             version = version_check(server.server_major(), server.server_version())
-            login = server.login({APPLICATION_ROLE, RELAY_ROLE})
+            login = server.login({APPLICATION_ROLE, RELAY_ROLE, MONITOR_ROLE})
             return [
                 version,
                 clock_check(server.clock_ahead()),

@@ -75,7 +75,8 @@ def logins(postgres: TestServer) -> Iterator[None]:
             statement = sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p' {}")
             administration.execute(statement.format(sql.Identifier(login), sql.SQL(rights)))
         administration.execute(
-            "GRANT headwater_app, headwater_relay, headwater_admin TO backup_owner WITH ADMIN TRUE"
+            "GRANT headwater_app, headwater_relay, headwater_admin, headwater_monitor TO backup_owner "
+            "WITH ADMIN TRUE, INHERIT FALSE"
         )
         yield
         administration.execute("DROP ROLE backup_service, backup_admin, backup_owner")
@@ -122,6 +123,7 @@ def source(postgres: TestServer, new_database: Callable[[], str]) -> Iterator[So
     stores.tenants.begin_deletion(ending, confirmation=stores.tenants.tenant(ending).name, actor=OPERATOR)
     with postgres.administration(source.name) as superuser:
         superuser.execute("INSERT INTO workers (id, polled_at) VALUES ('w', now())")
+        superuser.execute("INSERT INTO leaders (task, owner, lease_until) VALUES ('metrics', 'p', now())")
     yield source
     database.close()
     administration.close()
@@ -286,6 +288,9 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         "shared_datasets",
         "recipients",
         "share_tokens",
+        "dataset_hours",
+        "dataset_samples",
+        "leaders",
     }
     for table in manifest["tables"]:
         if table["name"] in later:
@@ -301,6 +306,8 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("jobs", "transforms"),
         ("jobs", "contended"),
         ("jobs", "slow"),
+        ("jobs", "timings"),
+        ("jobs", "replans"),
         ("writer_batches", "rows_digest"),
         ("sources", "planner"),
         ("consumers", "snapshot"),

@@ -82,7 +82,7 @@ def test_login_without_the_roles_is_refused(postgres: TestServer, name: str) -> 
             database_password="p@ss/w%rd",
             redis_url="redis://127.0.0.1:1/0",
         )
-        assert "may not take headwater_app, headwater_relay" in faults(settings)["roles"]
+        assert "may not take headwater_app, headwater_monitor, headwater_relay" in faults(settings)["roles"]
     finally:
         owner_runs(postgres, name, "DROP ROLE stranger")
 

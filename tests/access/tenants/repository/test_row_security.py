@@ -16,7 +16,13 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job
 from app.features.maintenance.tables import table_maintenance
-from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
+from app.infra.db.session import (
+    ADMINISTRATOR_ROLE,
+    APPLICATION_ROLE,
+    MONITOR_ROLE,
+    RELAY_ROLE,
+    Database,
+)
 from app.infra.identifiers import new_id
 from app.process.tables import metadata
 from tests.support.lakehouse import commit_of, message
@@ -325,6 +331,54 @@ def test_relay_may_not_write_or_read_further_tables(stores: Stores, victim: str,
         assert refused(connection, statement) == INSUFFICIENT_PRIVILEGE
 
 
+# Numbers, states and names; no row, no value, no secret, and no definition.
+MONITOR_COLUMNS = {
+    "tenants": {"tenant_id", "name", "state"},
+    "datasets": {"tenant_id", "id", "name", "created_at", "deleted_at"},
+    "heads": {"tenant_id", "dataset_id", "version", "next_offset", "committed_at"},
+    "commits": {"tenant_id", "dataset_id", "version", "action", "next_offset", "committed_at"},
+    "jobs": {"tenant_id", "dataset_id", "id", "lane", "state", "kind", "created_at", "not_before"},
+    "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "moved_at"},
+    "sources": {"tenant_id", "id", "state", "failures"},
+    "webhooks": {"tenant_id", "id", "state", "failures"},
+    "quarantine_files": {"tenant_id", "dataset_id", "path", "row_count"},
+    "quarantine_redrives": {"tenant_id", "dataset_id", "path", "job_id"},
+    "storage_samples": {"tenant_id", "stored_bytes", "sampled_at"},
+    "dataset_hours": {"tenant_id", "dataset_id", "hour", "writes", "rows_written"},
+    "dataset_samples": {
+        "tenant_id",
+        "dataset_id",
+        "version",
+        "milliseconds",
+        "write_gap_seconds",
+        "sampled_at",
+    },
+}
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=str)
+def test_monitor_reads_the_numbers_of_all_tenants_and_no_other_column(
+    stores: Stores, victim: str, table: Table
+) -> None:
+    with stores.database.monitor() as connection:
+        for column in table.c:
+            query = f"SELECT {column.name} FROM {table.name}"
+            if column.name not in MONITOR_COLUMNS.get(table.name, ()):
+                assert refused(connection, query) == INSUFFICIENT_PRIVILEGE
+            elif "tenant_id" in table.c:
+                seen = f"{query} WHERE tenant_id = '{victim}'"
+                assert connection.execute(text(seen)).all()
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=str)
+def test_monitor_changes_nothing(stores: Stores, victim: str, table: Table) -> None:
+    first = next(iter(table.c)).name
+    with stores.database.monitor() as connection:
+        for statement in (f"DELETE FROM {table.name}", f"UPDATE {table.name} SET {first} = {first}"):
+            # Refused by the role; where it may read, by the transaction.
+            assert refused(connection, statement) in {INSUFFICIENT_PRIVILEGE, "25006"}
+
+
 @pytest.mark.parametrize("table", SHARED_TABLES, ids=str)
 def test_tables_without_a_tenant_are_closed_to_the_application(
     stores: Stores, tenant_id: str, table: Table
@@ -364,7 +418,7 @@ def test_every_table_forces_row_security_and_its_keys_start_with_the_tenant(
 
 def test_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
     with postgres.administration() as connection:
-        for role in (APPLICATION_ROLE, RELAY_ROLE, ADMINISTRATOR_ROLE):
+        for role in (APPLICATION_ROLE, RELAY_ROLE, ADMINISTRATOR_ROLE, MONITOR_ROLE):
             attributes = connection.execute(
                 "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles "
                 "WHERE rolname = %s",

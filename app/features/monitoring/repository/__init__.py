@@ -1,0 +1,1 @@
+"""The numbers of all tenants in Postgres, and which process gathers them."""

@@ -1,0 +1,1 @@
+"""What gathers the samples, in one process at a time."""
