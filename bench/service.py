@@ -27,7 +27,11 @@ from bench.processes import tree
 
 ROOT = Path(__file__).parents[1]
 API, WORKER = "app.main", "workers.main"
-SPARK = ("org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker")
+SPARK = (
+    "org.apache.spark.deploy.SparkSubmit",
+    "org.apache.spark.deploy.master.Master",
+    "org.apache.spark.deploy.worker.Worker",
+)
 _START_SECONDS_MAX = 240.0
 _STOP_SECONDS_MAX = 90.0
 # The bucket is a folder of the S3 server of the cluster.
@@ -73,7 +77,7 @@ class Service:
         return found
 
     def working(self) -> list[psutil.Process]:
-        """What does the work of jobs: the workers, Spark's cluster if there is one, and all that they have started."""
+        """What does the work of jobs: the workers, Spark's JVM or its cluster, and all that they have started."""
         roots = [
             child for child in self.supervisor.children() if {WORKER, *SPARK}.intersection(child.cmdline())
         ]

@@ -16,10 +16,13 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
+
+from pyspark.sql import SparkSession
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
@@ -38,8 +41,11 @@ from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
 from app.process.features import stores_on
 from workers.engine.scratch import scratch_folder
+from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_settings import session_settings
 from workers.jobs.runner import Runner
+from workers.jvm import driver_memory, share_of
 from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
 from workers.wiring import run_writes
 
@@ -71,11 +77,18 @@ def main() -> None:
     _set_on_signals(stopping)
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, process_id) as scratch:
         database = Database(settings.database_url, application_name=f"headwater {process.value}")
+        of_session = session_settings(
+            settings.derived_spark_master,
+            scratch,
+            driver_memory=driver_memory(settings.derived_heap_bytes),
+            share=share_of(settings),
+        )
         engine = spark_engine(
             settings,
             scratch,
             master=settings.derived_spark_master,
-            heap_bytes=settings.derived_heap_bytes,
+            start=partial(start_session, of_session, scratch),
+            stop=SparkSession.stop,
             on_death=_die,
         )
         try:

@@ -1,4 +1,8 @@
-"""The worker process: Celery, the poller and the relay around one Spark session."""
+"""The worker process: Celery, the poller and the relay around one Spark session.
+
+`python -m workers.main` starts a JVM that ends with it. `python -m workers.main FOLDER` takes over the JVM that the
+supervisor has started with `python -m workers.jvm FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,15 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
@@ -39,12 +46,15 @@ from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
 from app.process.samples import sample_loop
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
+from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.take_over import release, take_over
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.dead_workers import DeadWorkers
 from workers.jobs.derived_process import DerivedProcesses, worker_of
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
+from workers.jvm import worker_session_settings
 from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
 from workers.wiring import (
     SparkWorker,
@@ -69,8 +79,6 @@ _SETTLED_POLLS = 5
 # Datasets with new versions that a poll hands to the policies. A check of a dataset costs as much as a write to it, so
 # with more of them each is checked less often, the one that has waited longest first.
 _CHECKS_PER_POLL = 10
-# This JVM only schedules tasks: no rows are in it, and no SQL of tenants.
-_HEAP_BYTES = 1024**3
 
 
 def main() -> None:
@@ -86,11 +94,13 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     """Starts Spark and serves until SIGTERM."""
     database = Database(settings.database_url, application_name="headwater worker")
     stopping = threading.Event()
+    start, stop = _session(settings, scratch)
     engine = spark_engine(
         settings,
         scratch,
         master=settings.spark_master,
-        heap_bytes=_HEAP_BYTES,
+        start=start,
+        stop=stop,
         on_death=partial(_end_this_process, stopping),
     )
     try:
@@ -100,6 +110,15 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     finally:
         engine.stop()
         database.close()
+
+
+def _session(
+    settings: Settings, scratch: Path
+) -> tuple[Callable[[], SparkSession], Callable[[SparkSession], None]]:
+    """How the session starts and ends: in the JVM of the supervisor, if there is one."""
+    if len(sys.argv) > 1:
+        return partial(take_over, Path(sys.argv[1]), partial(worker_session_settings, settings)), release
+    return partial(start_session, worker_session_settings(settings, scratch), scratch), SparkSession.stop
 
 
 def _warm_up(settings: Settings, engine: SparkEngine, note_poll: Callable[[None, int], None]) -> None:
@@ -308,7 +327,7 @@ def _waiting(jobs: JobStore, queue: JobQueue, rotation: Rotation, limit: int) ->
 
 
 def _end_this_process(stopping: threading.Event) -> None:
-    """Stops as on SIGTERM. The supervisor starts a new worker, because a JVM cannot be restarted in a process."""
+    """Stops as on SIGTERM. The supervisor starts a new worker: this process has had its JVM."""
     _log.critical("Spark's JVM has exited; this worker stops")
     # Stop at once, or the worker would claim the jobs that it releases until their attempts are exhausted.
     stopping.set()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.outbox import OutboxStore
@@ -18,13 +19,13 @@ from app.core.platform import row_limits
 from app.infra.db.session import Database
 from app.infra.logs import configure_logs
 from app.infra.settings import Settings, SettingsError, is_cluster
-from workers.engine.session import ClusterShare, large_turns, start_session
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_settings import large_turns
 from workers.engine.task_setup import TaskSetup
+from workers.jvm import share_of
 
 SCRATCH_FOLDER = "spark"
 """The folder in the data directory with a folder for each process."""
-_MEBIBYTE = 1024 * 1024
 
 
 def configured(name: str) -> Settings:
@@ -56,25 +57,21 @@ def new_relay(settings: Settings, database: Database) -> Relay:
 
 
 def spark_engine(
-    settings: Settings, scratch: Path, *, master: str, heap_bytes: int, on_death: Callable[[], None]
+    settings: Settings,
+    scratch: Path,
+    *,
+    master: str,
+    start: Callable[[], SparkSession],
+    stop: Callable[[SparkSession], None],
+    on_death: Callable[[], None],
 ) -> SparkEngine:
-    """An engine that is not started yet. `on_death` is called when its JVM has exited."""
+    """An engine that is not started yet. `scratch`: the folder of this process. `start` and `stop`: of its session on
+    the master. `on_death` is called when its JVM has exited.
+    """
     cluster = is_cluster(master)
-    share = ClusterShare(
-        cores_max=settings.spark_cores_max,
-        executor_cores=settings.spark_executor_cores,
-        executor_memory_bytes=settings.spark_executor_memory_bytes,
-        dynamic_allocation=settings.spark_dynamic_allocation,
-        locality_wait_seconds=settings.spark_locality_wait_seconds,
-        driver_host=settings.spark_driver_host,
-        bind_address=settings.spark_bind_address,
-        driver_port=settings.spark_driver_port,
-        block_manager_port=settings.spark_block_manager_port,
-    )
     local = (settings.executor_dir if cluster else None) or settings.data_dir
-    memory = f"{heap_bytes // _MEBIBYTE}m"
     return SparkEngine(
-        partial(start_session, master, scratch, driver_memory=memory, share=share),
+        start,
         TaskSetup(
             storage_uri=settings.storage_uri,
             memory_bytes=settings.task_memory_bytes,
@@ -85,7 +82,8 @@ def spark_engine(
             decompressed_bytes_max=settings.decompressed_bytes_max,
             limits=row_limits(settings),
         ),
-        turns=large_turns(master, share),
+        turns=large_turns(master, share_of(settings)),
+        stop=stop,
         on_death=on_death,
         prefers_hosts=settings.spark_locality_wait_seconds > 0,
     )

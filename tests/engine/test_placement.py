@@ -21,8 +21,8 @@ from app.kernel.format.file_group import Slot, bucket_file_group
 from tests.support.spark import task_setup
 from workers.engine.executor_hosts import ExecutorHosts, placed
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
-from workers.engine.session import large_turns
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_settings import large_turns
 from workers.engine.task_setup import _hot_folder
 
 HOSTS = [f"10.0.0.{number}" for number in range(1, 9)]

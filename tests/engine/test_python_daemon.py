@@ -14,8 +14,8 @@ import pytest
 from pyspark.serializers import read_int
 
 from tests.support.process import spark_tasks
-from workers.engine.session import ONE_THREAD
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_settings import ONE_THREAD
 
 _THREADS = """
 import pathlib

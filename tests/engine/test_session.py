@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from py4j.clientserver import ClientServerConnection
 
 from tests.support.spark import task_setup
+from workers.engine.jvm import MODULE_OPTIONS
 from workers.engine.large_tasks import LargeTurns
-from workers.engine.session import ClusterShare, cluster_settings, large_turns, socket_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.spark_job import results_of
+from workers.engine.spark_settings import ClusterShare, cluster_settings, large_turns, socket_folder
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
 
@@ -64,6 +65,12 @@ def test_temporary_files_are_in_the_scratch_folder(engine: SparkEngine) -> None:
     assert [each for each in names if each.startswith("spark-")]
 
 
+def test_jvm_opens_what_spark_opens_for_itself(engine: SparkEngine) -> None:
+    jvm: Any = engine.jvm()
+    options = str(jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()).split()
+    assert list(MODULE_OPTIONS) == [each for each in options if "incubator" not in each]
+
+
 def test_sockets_are_in_the_folder_for_temporary_files_if_their_path_would_be_too_long(
     tmp_path: Path,
 ) -> None:
@@ -73,9 +80,9 @@ def test_sockets_are_in_the_folder_for_temporary_files_if_their_path_would_be_to
 
 def test_application_takes_no_more_than_its_share() -> None:
     settings = cluster_settings(SHARE)
-    assert settings["spark.cores.max"] == 6
-    assert settings["spark.executor.cores"] == 2
-    assert settings["spark.executor.instances"] == 3
+    assert settings["spark.cores.max"] == "6"
+    assert settings["spark.executor.cores"] == "2"
+    assert settings["spark.executor.instances"] == "3"
     assert settings["spark.executor.memory"] == "3072m"
     assert settings["spark.executorEnv.OMP_NUM_THREADS"] == "1"
     # What is not set is left to Spark.
@@ -86,8 +93,8 @@ def test_idle_executors_are_given_back_with_dynamic_allocation() -> None:
     settings = cluster_settings(
         ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=1024**3, dynamic_allocation=True)
     )
-    assert settings["spark.dynamicAllocation.minExecutors"] == 1
-    assert settings["spark.dynamicAllocation.maxExecutors"] == 3
+    assert settings["spark.dynamicAllocation.minExecutors"] == "1"
+    assert settings["spark.dynamicAllocation.maxExecutors"] == "3"
     assert "spark.executor.instances" not in settings
 
 
@@ -110,7 +117,7 @@ def test_addresses_and_ports_are_those_of_the_settings() -> None:
     settings = cluster_settings(share)
     assert settings["spark.driver.host"] == "worker-1"
     assert settings["spark.driver.bindAddress"] == "10.0.0.1"
-    assert (settings["spark.driver.port"], settings["spark.blockManager.port"]) == (7078, 7079)
+    assert (settings["spark.driver.port"], settings["spark.blockManager.port"]) == ("7078", "7079")
 
 
 def engine_on(master: str, *, holders: int, stopped: bool, deaths: list[str], tmp_path: Any) -> SparkEngine:

@@ -16,6 +16,7 @@ from headwater_client import Dataset, Headwater, NewDataset, NewField
 from headwater_client.spark import register
 from tests.support.service import Service
 from workers.engine.session import start_session
+from workers.engine.spark_settings import session_settings
 
 _numbers = count(1)
 
@@ -26,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     scratch = tmp_path_factory.mktemp("spark")
     before = dict(os.environ)
     os.environ |= {"JAVA_HOME": str(java_home(scratch)), "NO_PROXY": "*", "no_proxy": "*"}
-    session = start_session("local[2]", scratch, driver_memory="512m")
+    session = start_session(session_settings("local[2]", scratch, driver_memory="512m"), scratch)
     try:
         register(session)
         yield session

@@ -45,7 +45,8 @@ class Process:
         """Starts it; with `wait`, returns once it is ready."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as output:
-            self._running = launch(self.spec, output)
+            input_ = subprocess.PIPE if self.spec.input_stays_open else subprocess.DEVNULL
+            self._running = launch(self.spec, output, input_)
         if wait:
             self.wait_ready()
 

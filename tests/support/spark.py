@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.infra.runtime.java import java_home
-from workers.engine.session import large_turns, start_session
+from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_settings import large_turns, session_settings
 from workers.engine.task_setup import TaskSetup
 
 
@@ -33,7 +34,8 @@ def running_engine(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> I
     """An engine on the storage whose root is `root`; `scratch` is for its own files."""
     before = dict(os.environ)
     os.environ["JAVA_HOME"] = str(java_home(scratch))
-    start = partial(start_session, "local[2]", scratch, driver_memory="512m")
+    settings = session_settings("local[2]", scratch, driver_memory="512m")
+    start = partial(start_session, settings, scratch)
     setup = task_setup(root, scratch, memory_bytes=memory_bytes)
     engine = SparkEngine(
         start, setup, turns=large_turns("local[2]"), on_death=lambda: pytest.fail("the JVM died")

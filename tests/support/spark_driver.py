@@ -12,6 +12,7 @@ from pathlib import Path
 from app.infra.runtime.java import java_home
 from headwater_client.spark import register
 from workers.engine.session import start_session
+from workers.engine.spark_settings import session_settings
 
 CHANGES_PER_BATCH = 10
 
@@ -19,7 +20,8 @@ CHANGES_PER_BATCH = 10
 def main(url: str, api_key: str, read: str, written: str, checkpoint: str, scratch: str) -> None:
     """Runs until the query ends, which it does not by itself."""
     os.environ["JAVA_HOME"] = str(java_home(Path(scratch)))
-    spark = start_session("local[1]", Path(scratch), driver_memory="512m")
+    settings = session_settings("local[1]", Path(scratch), driver_memory="512m")
+    spark = start_session(settings, Path(scratch))
     register(spark)
     options = {"url": url, "api_key": api_key}
     changes = spark.readStream.format("headwater").options(

@@ -20,19 +20,25 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
 
     A process has a lock on the file `name`.lock for as long as it lives, however it ends.
     """
-    parent.mkdir(parents=True, exist_ok=True)
-    folder, lock = parent / name, parent / f"{name}{_LOCK}"
-    # Locked under another name, so that no other process finds the file before it is locked.
-    new_lock = parent / f".{name}"
-    with new_lock.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        new_lock.rename(lock)
-        folder.mkdir()
+    with lock_folder(parent, name):
+        folder = parent / name
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-            lock.unlink(missing_ok=True)
+            folder.with_name(f"{name}{_LOCK}").unlink(missing_ok=True)
+
+
+def lock_folder(parent: Path, name: str) -> IO[bytes]:
+    """Makes the folder `name` below `parent`; the lock of it, which ends when the file is closed."""
+    parent.mkdir(parents=True, exist_ok=True)
+    # Locked under another name, so that no other process finds the file before it is locked.
+    new_lock = parent / f".{name}"
+    file = new_lock.open("wb")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    new_lock.rename(parent / f"{name}{_LOCK}")
+    (parent / name).mkdir()
+    return file
 
 
 def is_alive(parent: Path, name: str) -> bool:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from py4j.clientserver import ClientServer
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import SparkSession
 
-from workers.engine.large_tasks import LargeTurns
+from workers.engine.jvm import CONNECTION, start_jvm
+from workers.engine.spark_settings import ONE_THREAD
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
-_MEBIBYTE = 1024 * 1024
-_CORES_TO_RESERVE = 3
-_TURNS_TO_RESERVE = 4
-# A JVM that was out of memory once is not to be relied on.
-_SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
-# Of `.<uuid>.sock`, and what every system admits for the path of a socket.
-_SOCKET_NAME_CHARACTERS = 42
-_SOCKET_PATH_BYTES_MAX = 103
+_START_SECONDS_MAX = 120.0
+_GATEWAY_PORT, _GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _CLASSES_OF_JOBS = {
     "PythonRDD": ("readRDDFromFile", "serveIterator"),
     "PythonUtils": ("getBroadcastThreshold", "toSeq"),
@@ -29,121 +26,46 @@ _CLASSES_OF_JOBS = {
 }
 
 
-class ClusterShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process takes of a cluster, and where its executors reach it. Empty texts and port 0: Spark's choice.
+def start_session(settings: Mapping[str, str], scratch: Path) -> SparkSession:
+    """A session in a JVM that this process starts, and that ends with it. `scratch`: the folder of the settings.
 
-    `locality_wait_seconds`: how long a task waits for the host that it prefers.
+    Raises JvmError.
     """
-
-    cores_max: int
-    executor_cores: int
-    executor_memory_bytes: int
-    dynamic_allocation: bool = False
-    locality_wait_seconds: float = 0.0
-    driver_host: str = ""
-    bind_address: str = ""
-    driver_port: int = 0
-    block_manager_port: int = 0
-
-
-def large_turns(master: str, share: ClusterShare | None = None) -> LargeTurns:
-    """How many large tasks run at a time.
-
-    `local[N]`: N of one tenant, and one more of others; the session has another slot for small tasks. On a cluster, one
-    of at least three cores is left to small tasks, and one of at least five to large ones of other tenants.
-    """
-    if master.startswith("local"):
-        cores = _cores(master)
-        return LargeTurns(at_a_time=cores + 1, per_tenant=cores)
-    cores = 1 if share is None else share.cores_max
-    at_a_time = cores - 1 if cores >= _CORES_TO_RESERVE else cores
-    per_tenant = at_a_time - 1 if at_a_time >= _TURNS_TO_RESERVE else at_a_time
-    return LargeTurns(at_a_time=at_a_time, per_tenant=per_tenant)
+    scratch.mkdir(parents=True, exist_ok=True)
+    use_this_python()
+    if SparkContext._gateway is None:
+        process = start_jvm(settings, scratch, _START_SECONDS_MAX)
+        gateway = gateway_of(scratch)
+        gateway.proc = process
+        SparkContext._ensure_initialized(gateway=gateway)
+    if SparkContext._active_spark_context is None:
+        SparkContext(conf=SparkConf().setAll(list(settings.items())))
+    return session_with(settings)
 
 
-def _cores(master: str) -> int:
-    """The N of `local[N]`."""
-    number = master.removeprefix("local").strip("[]") or "1"
-    return len(os.sched_getaffinity(0)) if number == "*" else int(number)
-
-
-def start_session(
-    master: str,
-    scratch: Path,
-    *,
-    driver_memory: str,
-    share: ClusterShare | None = None,
-    name: str = "headwater",
-) -> SparkSession:
-    """A session for many short jobs. `scratch` is a local folder for Spark's own files. `share`: that of a cluster.
-
-    The JVM only schedules (rows go through Python tasks as Arrow), so it gets a small heap, the serial collector and
-    the first compiler tier: it starts faster and leaves the cores to the tasks.
-    """
-    # Python workers use this interpreter and one thread each: Spark's tasks are the parallelism.
+def use_this_python() -> None:
+    """Has Spark's tasks run in this interpreter, with one thread each: the tasks are the parallelism."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(ONE_THREAD)
-    scratch.mkdir(parents=True, exist_ok=True)
-    settings: dict[str, Any] = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.ui.retainedJobs": 50,
-        "spark.ui.retainedStages": 50,
-        "spark.ui.retainedTasks": 500,
-        "spark.sql.ui.retainedExecutions": 50,
-        "spark.scheduler.mode": "FAIR",
-        "spark.speculation": "false",
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.worker.reuse": "true",
-        "spark.python.daemon.module": "workers.engine.python_daemon",
-        # Each job has a block of this size filled with zeros for its function, which has a few kilobytes.
-        "spark.broadcast.blockSize": "256k",
-        "spark.sql.runSQLOnFiles": "false",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.local.dir": str(scratch),
-        "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": _java_options(master, scratch),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.caseSensitive": "true",
-        # Text in the SQL of a view is never substituted, even if it looks like the name of a setting.
-        "spark.sql.variable.substitute": "false",
-        # The planner does not know the sizes of inputs, so only the sizes of shuffled data choose a broadcast.
-        "spark.sql.autoBroadcastJoinThreshold": -1,
-        "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
-        "spark.log.level": "WARN",
-    }
-    if master.startswith("local"):
-        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        settings["spark.default.parallelism"] = _cores(master)
-        settings["spark.python.unix.domain.socket.dir"] = str(socket_folder(scratch))
-        master = f"local[{large_turns(master).at_a_time + 1}]"
-    elif share is not None:
-        settings |= cluster_settings(share)
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+
+
+def gateway_of(folder: Path) -> ClientServer:
+    """A connection to the JVM whose folder this is. Raises OSError, Py4JError."""
+    with (folder / CONNECTION).open("rb") as file:
+        port, secret = read_int(file), UTF8Deserializer().loads(file)
+    os.environ[_GATEWAY_PORT], os.environ[_GATEWAY_SECRET] = str(port), str(secret)
+    try:
+        return launch_gateway()
+    finally:
+        del os.environ[_GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
+
+
+def session_with(settings: Mapping[str, str]) -> SparkSession:
+    """The session on the context of this process."""
+    session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     _keep_classes(session)
     return session
-
-
-def socket_folder(scratch: Path) -> Path:
-    """The folder for the sockets of Python processes: the system's folder for temporary files if a path would be too
-    long.
-    """
-    length = len(os.fsencode(scratch)) + 1 + _SOCKET_NAME_CHARACTERS
-    return scratch if length <= _SOCKET_PATH_BYTES_MAX else Path(tempfile.gettempdir())
-
-
-def _java_options(master: str, scratch: Path) -> str:
-    """The options of the JVM. Its temporary files are in the scratch folder, as it leaves them behind when killed."""
-    if not master.startswith("local") and socket_folder(scratch) != scratch:
-        # Executors have no such folder, so there is no setting for sockets: they are where temporary files are.
-        return _SMALL_COMMIT_JVM
-    escaped = str(scratch).replace("\\", "\\\\").replace('"', '\\"')
-    return f'{_SMALL_COMMIT_JVM} -Djava.io.tmpdir="{escaped}"'
 
 
 def _keep_classes(session: SparkSession) -> None:
@@ -157,37 +79,3 @@ def _keep_classes(session: SparkSession) -> None:
         java_class = getattr(view, name)
         vars(view)[name] = java_class
         vars(java_class).update({method: getattr(java_class, method) for method in methods})
-
-
-def cluster_settings(share: ClusterShare) -> dict[str, Any]:
-    """The settings of an application that shares a cluster with others."""
-    settings: dict[str, Any] = {
-        # Without this, the first application of a standalone cluster takes all cores, and others wait for it to end.
-        "spark.cores.max": share.cores_max,
-        "spark.executor.cores": share.executor_cores,
-        "spark.executor.instances": max(1, share.cores_max // share.executor_cores),
-        "spark.executor.memory": f"{share.executor_memory_bytes // _MEBIBYTE}m",
-        **{f"spark.executorEnv.{variable}": value for variable, value in ONE_THREAD.items()},
-    }
-    if share.locality_wait_seconds:
-        wait = f"{max(1, round(share.locality_wait_seconds * 1000))}ms"
-        # Unless a task ends, Spark looks only at this interval whether a wait is over.
-        settings |= {"spark.locality.wait": wait, "spark.scheduler.revive.interval": wait}
-    if share.dynamic_allocation:
-        settings |= {
-            "spark.dynamicAllocation.enabled": "true",
-            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-            "spark.dynamicAllocation.minExecutors": 1,
-            "spark.dynamicAllocation.initialExecutors": 1,
-            "spark.dynamicAllocation.maxExecutors": max(1, share.cores_max // share.executor_cores),
-        }
-        del settings["spark.executor.instances"]
-    if share.driver_host:
-        settings["spark.driver.host"] = share.driver_host
-    if share.bind_address:
-        settings["spark.driver.bindAddress"] = share.bind_address
-    if share.driver_port:
-        settings["spark.driver.port"] = share.driver_port
-    if share.block_manager_port:
-        settings["spark.blockManager.port"] = share.block_manager_port
-    return settings

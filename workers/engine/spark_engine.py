@@ -99,13 +99,15 @@ class SparkEngine:
         *,
         turns: LargeTurns,
         on_death: Callable[[], None],
+        stop: Callable[[SparkSession], None] = SparkSession.stop,
         prefers_hosts: bool = False,
     ) -> None:
         """`turns`: how many large tasks run, fewer than the session has slots, if it can be. `on_death` is called when
-        the JVM has exited, since this process cannot start another one. `prefers_hosts`: whether a cluster runs the
-        tasks of a file group on the same host again.
+        the JVM has exited, since this process cannot start another one. `stop` ends the session. `prefers_hosts`:
+        whether a cluster runs the tasks of a file group on the same host again.
         """
         self._start = start
+        self._end = stop
         self._died = on_death
         self._setup = setup
         self._hosts = ExecutorHosts() if prefers_hosts else None
@@ -312,15 +314,19 @@ class SparkEngine:
         return process.poll() is None and not _is_stopped(context)
 
     def executors(self) -> int | None:
-        """The number of executors on the cluster; None if Spark runs in this process, or has not started yet.
+        """The number of executors on the cluster; None if Spark runs in its JVM alone, or has not started yet.
 
-        Calls `on_death` if the session has ended: the master of a cluster may end it.
+        Calls `on_death` if the session has ended: the JVM has exited, or the master of a cluster has ended it.
         """
         session = self._session
-        if session is None or not _on_cluster(session.sparkContext):
+        if session is None:
             return None
-        if not self.alive():
+        alive = self.alive()
+        if not alive:
             self._died()
+        if not _on_cluster(session.sparkContext):
+            return None
+        if not alive:
             return 0
         # The driver is one of those that hold blocks.
         return int(session.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
@@ -384,5 +390,5 @@ class SparkEngine:
         """Ends the session and its processes."""
         with self._lock:
             if self._session is not None:
-                self._session.stop()
+                self._end(self._session)
                 self._session = None

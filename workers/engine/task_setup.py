@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TypeVar
@@ -55,9 +55,9 @@ def refused(fault: HeadwaterError | OSError) -> Refusal:
     return Refusal(error=f"{kind.__module__}:{kind.__qualname__}", detail=error.detail, facts=error.facts)
 
 
-@cache
+@lru_cache(maxsize=1)
 def resources_of(setup: TaskSetup) -> TaskResources:
-    """The resources of this process, created once, so that the caches of readers are kept."""
+    """The resources of this process, created once for each worker, so that the caches of readers are kept."""
     hot = HotFolder(_hot_folder(setup), setup.hot_bytes_max) if setup.hot_bytes_max else None
     return TaskResources.on(
         storage=open_storage(setup.storage_uri),

@@ -121,7 +121,6 @@ class DerivedProcess:
     def _note_end(self, child: subprocess.Popen[bytes]) -> None:
         code = reap(child)
         self._child = None
-        _close_input(child)
         lived_seconds = time.monotonic() - self._started_at
         if code == 0:
             self._rapid_deaths = 0
@@ -155,12 +154,6 @@ class DerivedProcess:
             time.sleep(0.02)
         hand_over(self._id)
         stop(child, self._spec())
-        _close_input(child)
-
-
-def _close_input(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        child.stdin.close()
 
 
 class DerivedProcesses:

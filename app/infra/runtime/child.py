@@ -38,6 +38,8 @@ class ChildSpec:
     """The time to end after the stop signal; then the whole process group is killed."""
     death_signal: signal.Signals = signal.SIGKILL
     """The signal that the kernel sends to the child when the supervisor is killed."""
+    input_stays_open: bool = False
+    """Whether its standard input is a pipe that ends with the supervisor. Otherwise it has ended from the start."""
     account: Account | None = None
     """The user to run as; by default the supervisor's own."""
 
@@ -82,7 +84,10 @@ def reap(process: subprocess.Popen[bytes]) -> int:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    return process.wait()
+    code = process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+    return code
 
 
 def stop(process: subprocess.Popen[bytes], spec: ChildSpec) -> bool:

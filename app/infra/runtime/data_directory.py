@@ -34,6 +34,7 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
         self.logs = self.path / "logs"
+        self.jvms = self.path / "jvm"
         self.key_file = self.path / "operator.key"
         self.note_file = self.path / "headwater.json"
         self.settings_file = self.path / "headwater.env"

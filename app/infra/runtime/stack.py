@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import ssl
 import sys
@@ -29,10 +30,11 @@ ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Programs:
-    """The programs of the three Python processes, as arguments of a Python interpreter."""
+    """The programs of the Python processes, and of the JVM of the worker, as arguments of a Python interpreter."""
 
     init: tuple[str, ...] = ("-m", "clients.cli", "init")
     api: tuple[str, ...] = ("-m", "app.main")
+    jvm: tuple[str, ...] = ("-m", "workers.jvm")
     worker: tuple[str, ...] = ("-m", "workers.main")
 
 
@@ -60,9 +62,13 @@ def run(
         port = port or free_port()
         if not is_free(port):
             raise StackError(f"port {port} is in use; choose another with --port (make up PORT=…)")
-        run_until_stopped(
-            directory, lambda supervisor: _start(supervisor, directory, port, environment, programs)
-        )
+        try:
+            run_until_stopped(
+                directory, lambda supervisor: _start(supervisor, directory, port, environment, programs)
+            )
+        finally:
+            # A JVM cannot remove the folder that it runs in.
+            shutil.rmtree(directory.jvms, ignore_errors=True)
     to_standard_error("stopped")
 
 
@@ -108,8 +114,20 @@ def _start(
     api_ready = partial(is_api_ready, port, certificate)
     supervisor.start(_server("api", programs.api, serving | administration, api_ready), wait=False)
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
+    jvms = str(directory.jvms)
+    # Its own child: it outlives a worker that is killed.
+    supervisor.start(
+        ChildSpec(
+            name="jvm",
+            command=(sys.executable, "-P", *programs.jvm, jvms),
+            environment=serving | without,
+            input_stays_open=True,
+        ),
+        wait=False,
+    )
+    worker = (*programs.worker, jvms)
     worker_ready = partial(is_worker_ready, port, api_key, certificate)
-    supervisor.start(_server("worker", programs.worker, serving | without, worker_ready), wait=False)
+    supervisor.start(_server("worker", worker, serving | without, worker_ready), wait=False)
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
     url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"

@@ -57,7 +57,8 @@ class _Child:
         self.was_ready = False
 
     def launch(self) -> None:
-        self.process = launch(self.spec, subprocess.PIPE)
+        input_ = subprocess.PIPE if self.spec.input_stays_open else subprocess.DEVNULL
+        self.process = launch(self.spec, subprocess.PIPE, input_)
         self.started_at = time.monotonic()
         self.log.follow(self.process)
 

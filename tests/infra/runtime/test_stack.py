@@ -55,6 +55,12 @@ time.sleep(1000)
 """
 
 
+JVM = """
+import sys
+sys.stdin.read()
+"""
+
+
 class Service:
     """One `headwater up` as a process of its own."""
 
@@ -63,7 +69,9 @@ class Service:
         program = f"""
 from pathlib import Path
 from app.infra.runtime.stack import Programs, run
-programs = Programs(init=("-c", {init!r}), api=("-c", {API!r}), worker=("-c", {WORKER!r}))
+programs = Programs(
+    init=("-c", {init!r}), api=("-c", {API!r}), jvm=("-c", {JVM!r}), worker=("-c", {WORKER!r})
+)
 run({self.port}, Path({str(data)!r}), programs=programs)
 """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
@@ -176,9 +184,9 @@ def test_killed_children_are_named_and_restarted(start):
     service.eventually(reachable)
     code, output, left = service.end()
     assert (code, left) == (0, [])
-    for name in ("api", "worker", *names.values()):
+    for name in ("api", "jvm", "worker", *names.values()):
         assert f"headwater: {name} (pid " in output
-    assert output.count("was killed by SIGKILL") >= 4
+    assert output.count("was killed by SIGKILL") >= 5
 
 
 def test_second_start_reads_the_key_of_the_first(start):
