@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -14,7 +14,11 @@ _HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
 
 
 class HostProxy(ThreadingHTTPServer):
-    """Forwards to `target`, the address of a service, which is set later. `headers`: those that it sets."""
+    """Forwards to `target`, the address of a service, which is set later. `headers`: those that it sets.
+
+    `before`: called with the method and the path of a request before it is forwarded. `answers`: methods and paths of
+    requests with the statuses that were sent, in the order of their ends.
+    """
 
     daemon_threads = True
 
@@ -23,6 +27,8 @@ class HostProxy(ThreadingHTTPServer):
         self.target = ""
         self.headers: Mapping[str, str] = {}
         self.paths: list[str] = []
+        self.answers: list[tuple[str, str, int]] = []
+        self.before: Callable[[str, str], None] = lambda *_: None
 
     @property
     def url(self) -> str:
@@ -36,6 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         proxy = cast(HostProxy, self.server)
         proxy.paths.append(self.path)
+        proxy.before(self.command, self.path)
         size = int(self.headers.get("Content-Length", 0))
         headers = {name: text for name, text in self.headers.items() if name.lower() not in _HOP}
         for name, text in proxy.headers.items():
@@ -53,6 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, answer: http.client.HTTPResponse) -> None:
         body = answer.read()
+        cast(HostProxy, self.server).answers.append((self.command, self.path, answer.status))
         self.send_response(answer.status)
         for name, text in answer.getheaders():
             if name.lower() not in {*_HOP, "content-length"}:
