@@ -20,3 +20,20 @@ class RenderingUnderWay(HeadwaterError):
             total=total,
             retry_after_seconds=retry_after_seconds,
         )
+
+
+class RenderingFailed(HeadwaterError):
+    """A file cannot be rendered, for a reason that is not of the environment. Facts: `attempts` of the process;
+    `retry_after_seconds`, before which it is not tried again.
+    """
+
+    code = "rendering-failed"
+    title = "A file cannot be prepared"
+
+    def __init__(self, attempts: int, retry_after_seconds: int) -> None:
+        super().__init__(
+            "a file cannot be prepared with what this reader may see; the log of the service has the cause. It is "
+            f"tried again in {retry_after_seconds} s",
+            attempts=attempts,
+            retry_after_seconds=retry_after_seconds,
+        )

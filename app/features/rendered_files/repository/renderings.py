@@ -20,6 +20,7 @@ IDLE_SECONDS: Final = 600.0
 """A use is recorded if the last one was recorded longer ago."""
 _NOW: Final = func.clock_timestamp()
 _STORED: Final = ("key", "view", "content", "size_bytes", "row_count", "statistics", "path")
+_MADE: Final = ("content", "size_bytes", "row_count", "statistics", "path")
 _OBJECT: Final = (
     *(rendered_files.c[name] for name in _STORED),
     (rendered_files.c.used_at < seconds_ago(IDLE_SECONDS)).label("is_idle"),
@@ -61,6 +62,8 @@ class RenderingStore:
     ) -> RenderingEntry:
         """Stores a rendering, or the object of one that has none. Returns what is stored: that of another process if it
         was first. Raises Unavailable.
+
+        Of one whose object was deleted, the bytes may be others now: then those of before are not found any more.
         """
         row = {
             "dataset_id": dataset_id,
@@ -72,9 +75,8 @@ class RenderingStore:
         new = insert(rendered_files).values(row)
         statement = new.on_conflict_do_update(
             index_elements=["tenant_id", "dataset_id", "key"],
-            set_={"path": new.excluded.path, "used_at": _NOW},
-            # Its path below a table has the digest of other bytes otherwise.
-            where=and_(rendered_files.c.path.is_(None), rendered_files.c.content == new.excluded.content),
+            set_={**{name: new.excluded[name] for name in _MADE}, "used_at": _NOW},
+            where=rendered_files.c.path.is_(None),
         )
         with self._database.tenant(tenant_id) as connection:
             connection.execute(statement)

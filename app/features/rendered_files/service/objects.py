@@ -20,6 +20,7 @@ from app.features.objects.service.table_files import PARQUET
 from app.features.rendered_files.errors import RenderingUnderWay
 from app.features.rendered_files.ports import Rendering
 from app.features.rendered_files.repository.renderings import RenderingStore
+from app.features.rendered_files.service.faults import RenderingFaults
 from app.features.rendered_files.service.threads import RenderingThreads
 from app.features.rendered_files.values import RenderingEntry
 from app.infra.files.checksums import HashingSink, verify
@@ -47,13 +48,14 @@ class RenderedObjects:
     storage: ObjectStorage
     threads: RenderingThreads[RenderingEntry]
     wait_seconds: float = WAIT_SECONDS
+    faults: RenderingFaults = field(default_factory=RenderingFaults)
 
     def require(self, dataset: Dataset, renderings: Sequence[Rendering]) -> list[RenderingEntry]:
         """The renderings, in this order, also those without rows. One query if all of them were made before.
 
         Others are made in the threads of the process, for which the request waits for a short time. Raises
-        RenderingUnderWay if some are not ready then, and what the rendering of one of them raises; others go on. An
-        object may have been deleted: `content` makes it again.
+        RenderingUnderWay if some are not ready then, and what the rendering of one of them raises, or raised lately;
+        others go on. An object may have been deleted: `content` makes it again.
         """
         return self._require(dataset, renderings, with_bytes=False)
 
@@ -97,12 +99,17 @@ class RenderedObjects:
     ) -> dict[bytes, RenderingEntry]:
         tenant_id = dataset.tenant_id
         flights: dict[bytes, Future[RenderingEntry]] = {}
+        faults = {key: self.faults.of((tenant_id, dataset.id, key)) for key in missing}
         for key, rendering in missing.items():
-            render = partial(self._render, dataset, rendering, with_bytes=with_bytes)
+            if faults[key] is not None:
+                continue
+            render = partial(self._attempt, dataset, rendering, with_bytes=with_bytes)
             flight = self.threads.join((tenant_id, dataset.id, key), render)
             if flight is None:
                 break
             flights[key] = flight
+        if fault := next(filter(None, faults.values()), None):
+            raise fault
         self.threads.wait(tenant_id, flights.values(), self.wait_seconds)
         # Raises the fault of one. The others are rendered all the same.
         results = {key: flight.result() for key, flight in flights.items() if flight.done()}
@@ -114,6 +121,16 @@ class RenderedObjects:
             seconds = min(1 + pending // _FILES_PER_SECOND, _RETRY_SECONDS_MAX)
             raise RenderingUnderWay(total - pending, total, seconds)
         return results
+
+    def _attempt(self, dataset: Dataset, rendering: Rendering, *, with_bytes: bool) -> RenderingEntry:
+        """What `_render` does. A failure is known to later requests."""
+        key = dataset.tenant_id, dataset.id, rendering_key(rendering)
+        try:
+            entry = self._render(dataset, rendering, with_bytes=with_bytes)
+        except Exception as error:
+            raise self.faults.add(key, error) from None
+        self.faults.end(key)
+        return entry
 
     def _render(self, dataset: Dataset, rendering: Rendering, *, with_bytes: bool) -> RenderingEntry:
         """Makes a rendering, unless another process has made it since."""
