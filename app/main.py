@@ -65,7 +65,7 @@ from app.http.server.turns import Turns
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.answers import Answers
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
-from app.infra.logs import configure_logs
+from app.infra.logs import LogFormat, configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
 from app.infra.settings import Settings, SettingsError
@@ -366,9 +366,9 @@ def _allow_open_files(connections: int) -> None:
 
 def main() -> None:
     """Serves until SIGINT or SIGTERM."""
-    configure_logs()
     try:
         settings = Settings.from_environment()
+        configure_logs("api", LogFormat(settings.log_format))
         api = compose(settings)
     except SettingsError as error:
         sys.exit(f"headwater: {error}")

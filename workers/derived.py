@@ -44,6 +44,7 @@ from workers.engine.scratch import scratch_folder
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.spark_settings import session_settings
+from workers.jobs.log_names import LogNames
 from workers.jobs.runner import Runner
 from workers.jvm import driver_memory, share_of
 from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
@@ -67,7 +68,7 @@ _SLOW_NICENESS = 10
 def main() -> None:
     """Runs until the worker has ended, there was no work for ten minutes, or a task of Spark does not stop."""
     process_id, process = sys.argv[1], WriteProcess(sys.argv[2])
-    settings = configured(f"{process.value} ")
+    settings = configured(process.value)
     with suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_END)
     if process is WriteProcess.SLOW:
@@ -129,6 +130,7 @@ def _serve(
         spare_threads=0 if alone else 1,
         per_dataset_max=settings.dataset_writers_max,
         weight=quotas.weight,
+        facts_of=LogNames(platform.stores.catalog.names_with_tenant).facts_of,
         stopping=stopping,
     )
     loops.add(

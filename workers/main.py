@@ -52,6 +52,7 @@ from workers.engine.take_over import release, take_over
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.dead_workers import DeadWorkers
 from workers.jobs.derived_process import DerivedProcesses, worker_of
+from workers.jobs.log_names import LogNames
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 from workers.jvm import worker_session_settings
@@ -83,7 +84,7 @@ _CHECKS_PER_POLL = 10
 
 def main() -> None:
     """Runs a worker until it is stopped."""
-    settings = configured("")
+    settings = configured("worker")
     log_faults(settings, Examined.WORKER)
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, worker_id) as scratch:
@@ -147,28 +148,26 @@ def _serve(
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = Worker(platform=platform, engine=engine, id=worker_id, process=WriteProcess.WORKER)
     process_end, rounds = threading.Event(), threading.Event()
+    names = LogNames(stores.catalog.names_with_tenant)
+    new_runner = partial(Runner, weight=quotas.weight, facts_of=names.facts_of, stopping=stopping)
     derived_processes = DerivedProcesses(worker_id, on_end=process_end.set, stopping=stopping)
-    writes = _write_runner(worker, derived_processes, quotas.weight, stopping, rounds.set)
-    tasks = Runner(
+    writes = _write_runner(worker, derived_processes, new_runner, rounds.set)
+    tasks = new_runner(
         run_tasks(worker),
         name="tasks",
         threads=settings.task_threads,
         per_dataset_max=settings.task_threads,
-        weight=quotas.weight,
-        stopping=stopping,
     )
     followers = FollowerStore(database)
     dead = _dead_workers(platform, followers, workers, relay.wake)
-    follow = Runner(
+    follow = new_runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
         threads=_FOLLOW_THREADS,
         per_dataset_max=_FOLLOW_THREADS,
-        weight=quotas.weight,
-        stopping=stopping,
     )
-    policy_runner, policy_poller = _maintenance(worker, quotas.weight, stopping)
-    runners = (writes, tasks, follow, policy_runner, _sources(worker, quotas.weight, stopping, loops, rounds))
+    policy_runner, policy_poller = _maintenance(worker, new_runner)
+    runners = (writes, tasks, follow, policy_runner, _sources(worker, new_runner, loops, rounds))
     poller = Poller(
         [
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
@@ -233,26 +232,22 @@ def _dead_workers(
 def _write_runner(
     worker: SparkWorker,
     derived_processes: DerivedProcesses,
-    weight: Callable[[str], float],
-    stopping: threading.Event,
+    new_runner: partial[Runner],
     after_round: Callable[[], None],
 ) -> Runner:
     """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
-    return Runner(
+    return new_runner(
         run_writes(worker, hand_over=derived_processes.wake, after_round=after_round),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
-        weight=weight,
-        stopping=stopping,
     )
 
 
 def _sources(
     worker: SparkWorker,
-    weight: Callable[[str], float],
-    stopping: threading.Event,
+    new_runner: partial[Runner],
     loops: Loops,
     woken: threading.Event,
 ) -> Runner:
@@ -261,13 +256,11 @@ def _sources(
     What they read from may be slow, so they have threads of their own.
     """
     settings = worker.platform.settings
-    runner = Runner(
+    runner = new_runner(
         start_rounds(worker),
         name="sources",
         threads=settings.source_threads,
         per_dataset_max=1,
-        weight=weight,
-        stopping=stopping,
     )
     poller = Poller([PollSource(find=round_store(worker.platform).due, runner=runner)])
     # Rounds of small sources end often: they share a poll.
@@ -283,24 +276,20 @@ def _sources(
     return runner
 
 
-def _maintenance(
-    worker: SparkWorker, weight: Callable[[str], float], stopping: threading.Event
-) -> tuple[Runner, Poller]:
+def _maintenance(worker: SparkWorker, new_runner: partial[Runner]) -> tuple[Runner, Poller]:
     """The runner and the poller of table services."""
     # Separate connections until the process ends: they take none from writes, and have a name of their own.
     settings = worker.platform.settings
     database = Database(settings.database_url, application_name="headwater maintenance")
     platform = Platform.on(settings, stores_on(database), worker.platform.wake)
     tables = maintenance_store(platform)
-    policy_runner = Runner(
+    policy_runner = new_runner(
         RunMaintenance(
             tables=tables, reconcilers=reconcilers(replace(worker, platform=platform)), owner=worker.id
         ),
         name="keep",
         threads=_MAINTENANCE_THREADS,
         per_dataset_max=1,
-        weight=weight,
-        stopping=stopping,
     )
     # A dataset with continuous writes is reconciled after several of them, not after each.
     find = partial(tables.due, settled_seconds=_SETTLED_POLLS * settings.maintenance_poll_seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import row_limits
 from app.infra.db.session import Database
-from app.infra.logs import configure_logs
+from app.infra.logs import LogFormat, configure_logs
 from app.infra.settings import Settings, SettingsError, is_cluster
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.spark_settings import large_turns
@@ -29,18 +28,16 @@ SCRATCH_FOLDER = "spark"
 
 
 def configured(name: str) -> Settings:
-    """The settings, once the log is configured: one line per event, with the name of the process.
+    """The settings, once the log is configured, which has the name of the process in each line.
 
     Ends the process if a setting is wrong.
     """
-    configure_logs(name)
-    for logger in ("celery", "kombu", "py4j"):
-        # A line per notification would add nothing.
-        logging.getLogger(logger).setLevel(logging.WARNING)
     try:
-        return Settings.from_environment()
+        settings = Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
+    configure_logs(name, LogFormat(settings.log_format))
+    return settings
 
 
 def metrics_port(settings: Settings, process: WriteProcess) -> int:

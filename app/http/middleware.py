@@ -20,9 +20,11 @@ from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import REQUEST_ID, on_headwater_error
 from app.http.protocols import AS_SENT, RequestAsSent
+from app.http.request import DATASET_NAME, JOB_ID
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
 from app.infra.instruments import count_request
+from app.infra.logs import facts
 from app.kernel.format.errors import HeadwaterError
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -182,13 +184,19 @@ class _Exchange:
         """Counts the request, and logs one line without query, headers or body: these may have secrets."""
         seconds = time.perf_counter() - self._began
         count_request(self._method, self.scope.get("path_template"), self.status, seconds)
-        milliseconds = seconds * 1000
+        state = self.scope["state"]
+        principal: Principal | None = self.scope.get("user")
         _log.info(
-            "%s %s %d %d bytes %.1f ms %s",
+            "%s %s %d",
             self._method,
             self.scope["path"].encode("unicode_escape").decode("ascii"),
             self.status,
-            self.sent_bytes,
-            milliseconds,
-            self._id.decode(),
+            extra=facts(
+                tenant=None if principal is None else principal.tenant_name or principal.tenant_id,
+                dataset=state.get(DATASET_NAME),
+                job=state.get(JOB_ID),
+                milliseconds=seconds * 1000,
+                bytes=self.sent_bytes,
+                request=self._id.decode(),
+            ),
         )

@@ -17,6 +17,8 @@ ACT_BODY: Final = "headwater_body"
 """The state of a request has its JSON body under this name, once the body was read."""
 DATASET_NAME: Final = "headwater_dataset"
 """… and the name of the dataset of its path."""
+JOB_ID: Final = "headwater_job"
+"""… and the id of the job that it was accepted as."""
 JSON_BODY_BYTES_MAX: Final = 64 * 1024
 """The largest JSON body where a handler sets no `request_max_body_size` of its own."""
 

@@ -111,6 +111,15 @@ def _flag(value: str) -> bool:
     return value == "true"
 
 
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"must be {' or '.join(names)}, not {value!r}")
+        return value
+
+    return parse
+
+
 def _postgres_url(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"} or not rest:
@@ -380,6 +389,9 @@ class Settings:
     """The threads of a worker that plan the rounds of sources, for each tenant at most; and the rounds that it fetches
     itself at a time, in half of `worker_threads` at most.
     """
+
+    log_format: Annotated[str, _one_of("text", "json")] = "text"
+    """The form of the lines of the log."""
 
     metastore_uri: Annotated[str, _url_of("thrift", example="thrift://metastore:9083")] = ""
     """The Hive metastore to which datasets may be reported."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from app.infra.logs import log_context
 from workers.jobs.fair_queue import FairQueue, Turn
 
 _log = logging.getLogger(__name__)
@@ -27,6 +28,11 @@ def equal_weight(_tenant_id: str) -> float:
     return 1.0
 
 
+def ids_only(tenant_id: str, dataset_id: str) -> Mapping[str, str]:
+    """The facts of lines of the log about work for a dataset."""
+    return {"tenant": tenant_id, "dataset": dataset_id}
+
+
 class Runner:
     """Runs a use case for the datasets that have work, on its own threads.
 
@@ -43,14 +49,16 @@ class Runner:
         per_dataset_max: int,
         spare_threads: int = 1,
         weight: Callable[[str], float] = equal_weight,
+        facts_of: Callable[[str, str], Mapping[str, str]] = ids_only,
         stopping: threading.Event | None = None,
     ) -> None:
         """One tenant has at most `threads`; there are more, so that long work of a tenant never holds all of them.
 
-        At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. Once
-        `stopping` is set, no work is started.
+        At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. `facts_of`:
+        what lines of the log say of a tenant and a dataset. Once `stopping` is set, no work is started.
         """
         self._use_case = use_case
+        self._facts_of = facts_of
         self._threads = threads + spare_threads
         self._queue = FairQueue(weight=weight, per_dataset_max=per_dataset_max, per_tenant_max=threads)
         self._lock = threading.RLock()
@@ -94,13 +102,14 @@ class Runner:
     def _run(self, turn: Turn) -> None:
         """Runs one unit of work."""
         has_work = False
-        try:
-            has_work = self._use_case.run(turn.tenant_id, turn.dataset_id)
-        except Exception:
-            _log.exception("the work of dataset %s failed; it will be retried", turn.dataset_id)
-        finally:
-            with self._lock:
-                self._queue.settle(turn, time.monotonic(), again=has_work)
+        with log_context(**self._facts_of(turn.tenant_id, turn.dataset_id)):
+            try:
+                has_work = self._use_case.run(turn.tenant_id, turn.dataset_id)
+            except Exception:
+                _log.exception("the work of the dataset failed; it will be retried")
+            finally:
+                with self._lock:
+                    self._queue.settle(turn, time.monotonic(), again=has_work)
 
     def _leave(self) -> None:
         self._working -= 1

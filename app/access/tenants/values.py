@@ -177,8 +177,9 @@ an actor whose credential was verified; or a credential of another kind. No text
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 
-    No other value determines the tenant. `actor`: the id of the API key, that of the subject of the `token`, or of the
-    recipient of a share, as `kind` says. `key_name`: the name of the key, or the subject.
+    No other value determines the tenant. `tenant_name`: for the log. `actor`: the id of the API key, that of the
+    subject of the `token`, or of the recipient of a share, as `kind` says. `key_name`: the name of the key, or the
+    subject.
     `grants`: the datasets that it reaches; None for all of the tenant. `suspension`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
     the tenant ends that. `expires_at`: when the key expires; None for never, and for tokens. `quotas`: those of the
@@ -186,6 +187,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     tenant_id: str
+    tenant_name: str = ""
     actor: str
     kind: ActorKind = ActorKind.KEY
     token: TokenIdentity | None = None

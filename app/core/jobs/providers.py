@@ -29,6 +29,7 @@ async def waiter(
 
 
 async def acceptance(
+    request: ApiRequest,
     idempotency_key: Provided[str | None],
     preference: Provided[Preference],
     principal: Provided[Principal],
@@ -44,6 +45,7 @@ async def acceptance(
         in_flight=in_flight,
         threads=threads,
         waiter=waiter,
+        state=request.scope["state"],
     )
 
 

@@ -55,15 +55,15 @@ class Lineage:
         """
         tenant_id = granted_datasets.principal.tenant_id
         focus = None if reference is None else granted_datasets.seen(tenant_id, reference)[0].id
-        granted = self._every(
+        readable = self._every(
             "datasets",
             lambda token: self.datasets.list(
                 granted_datasets.principal, page_size=_PAGE_SIZE, page_token=token
             ),
         )
-        datasets: dict[str, Dataset] = {each.id: each for each in granted}
+        datasets: dict[str, Dataset] = {each.id: each for each in readable}
         views: dict[str, View] = {}
-        if any(each.is_view for each in granted):
+        if any(each.is_view for each in readable):
             views = {
                 each.dataset.id: each
                 for each in self._every(
@@ -131,10 +131,12 @@ class Lineage:
         self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
     ) -> _Part:
         principal = granted_datasets.principal
-        found = self._within("exports", self.exports.followers(principal.tenant_id, ITEMS_MAX + 1))
+        exports_of_tenant = self._within(
+            "exports", self.exports.followers(principal.tenant_id, ITEMS_MAX + 1)
+        )
         exports: list[Export] = [
             each
-            for each in found
+            for each in exports_of_tenant
             if each.dataset_id in datasets
             and each.definition.access.within(principal.access(each.dataset_name))
         ]
@@ -175,10 +177,10 @@ class Lineage:
         )
         nodes = [LineagePoint(id=each.id, kind=NodeKind.SHARE, name=each.name) for each in shares]
         return nodes, [
-            Edge(origin=shared.id, target=each.id)
+            Edge(origin=member.id, target=each.id)
             for each in shares
-            for shared in each.datasets
-            if shared.id in datasets
+            for member in each.datasets
+            if member.id in datasets
         ]
 
     def _every(self, what: str, page: Callable[[str | None], Page]) -> list[Any]:
@@ -267,11 +269,11 @@ def _reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
     onward: dict[str, list[str]] = {}
     for origin, target in steps:
         onward.setdefault(origin, []).append(target)
-    reached: set[str] = set()
+    ids: set[str] = set()
     waiting = [start]
     while waiting:
         for each in onward.get(waiting.pop(), ()):
-            if each not in reached:
-                reached.add(each)
+            if each not in ids:
+                ids.add(each)
                 waiting.append(each)
-    return reached
+    return ids

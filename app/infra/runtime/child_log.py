@@ -13,7 +13,7 @@ LINE_BYTES_MAX = 64 * 1024
 
 
 class ChildLog:
-    """Writes the output of a child to ``logs / NAME.log``, each line with time, name and process number.
+    """Writes the output of a child to ``logs / NAME.log``, as it is: children write the time of each event.
 
     Older lines move to ``NAME.log.1`` and on, so that a child with much output cannot fill the disk.
     """
@@ -25,7 +25,6 @@ class ChildLog:
         self._handler = RotatingFileHandler(
             self.path, maxBytes=BYTES_MAX, backupCount=OLDER_FILES, encoding="utf-8", errors="replace"
         )
-        self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self._pumps: list[threading.Thread] = []
 
     def follow(self, process: subprocess.Popen[bytes]) -> None:
@@ -35,7 +34,7 @@ class ChildLog:
         self._pumps = [pump for pump in self._pumps if pump.is_alive()]
         # A daemon thread: a grandchild that outlives the child may keep the pipe open.
         pump = threading.Thread(
-            target=self._pump, args=(process.stdout, process.pid), name=f"log-{self.name}", daemon=True
+            target=self._pump, args=(process.stdout,), name=f"log-{self.name}", daemon=True
         )
         self._pumps.append(pump)
         pump.start()
@@ -53,10 +52,9 @@ class ChildLog:
             pump.join(timeout=0.5)
         self._handler.close()
 
-    def _pump(self, output: IO[bytes], pid: int) -> None:
+    def _pump(self, output: IO[bytes]) -> None:
         with output:
             # Bounded, since a line without an end would otherwise fill this process's memory.
             while line := output.readline(LINE_BYTES_MAX):
                 text = line.decode("utf-8", errors="replace").rstrip()
-                message = f"{self.name}[{pid}] {text}"
-                self._handler.handle(logging.LogRecord(self.name, logging.INFO, "", 0, message, None, None))
+                self._handler.handle(logging.LogRecord(self.name, logging.INFO, "", 0, text, None, None))

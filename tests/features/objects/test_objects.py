@@ -142,9 +142,15 @@ def test_other_requests_of_the_protocol_are_refused(
         answer = world.table().send("GET", query)
         assert (answer.status_code, error_code(answer)) == (501, "NotImplemented")
         request_id = answer.headers["x-amz-request-id"]
-        until(lambda: [each for each in caplog.records if request_id in each.getMessage()], "the access line")
+
+        def lines() -> list[logging.LogRecord]:
+            return [
+                each for each in caplog.records if getattr(each, "facts", {}).get("request") == request_id
+            ]
+
+        until(lines, "the access line")
     # The service does what it should: its log has the request, and no error.
-    records = [each for each in caplog.records if request_id in each.getMessage()]
+    records = lines()
     assert [(each.name, each.levelname) for each in records] == [("headwater.access", "INFO")]
 
 

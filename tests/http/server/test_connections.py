@@ -240,7 +240,7 @@ def test_new_connection_waits_for_few_of_the_pipelined_requests_of_others(servic
     caplog.set_level("INFO", logger="headwater.access")
 
     def responses():
-        return [record.getMessage() for record in caplog.records if record.name == "headwater.access"]
+        return [record.facts["request"] for record in caplog.records if record.name == "headwater.access"]
 
     with ExitStack() as stack:
         others = [stack.enter_context(connection(service)) for _ in range(300)]
@@ -253,7 +253,7 @@ def test_new_connection_waits_for_few_of_the_pipelined_requests_of_others(servic
             assert connected.recv(65536).startswith(b"HTTP/1.1 200")
         for other in others:
             assert received(other).count(b"HTTP/1.1 200 OK") == 30
-        mine = next(number for number, line in enumerate(responses()) if "mine-1234" in line)
+        mine = responses().index("mine-1234")
     # A tenth of what the others have sent; on a busy machine the first bytes of the new connection are read late.
     assert before < mine < before + 3 * len(others)
 

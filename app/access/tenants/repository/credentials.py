@@ -51,6 +51,7 @@ _KEYS: Final = (
         api_keys.c.grants,
         api_keys.c.expires_at,
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
+        tenants.c.name.label("tenant_name"),
         tenants.c.state,
         tenants.c.suspended_reason,
         tenants.c.quotas,
@@ -102,6 +103,7 @@ class CredentialStore:
         ends = datetime.fromtimestamp(token_ends, UTC)
         return Principal(
             tenant_id=actor.tenant_id,
+            tenant_name=tenant.name,
             actor=actor.id,
             kind=ActorKind.TOKEN,
             key_name=row.subject,
@@ -127,6 +129,7 @@ class CredentialStore:
             _record(connection, claims)
         return Principal(
             tenant_id=row.id,
+            tenant_name=row.name,
             actor=claims.identity.actor,
             kind=ActorKind.TOKEN,
             key_name=claims.identity.subject,
@@ -166,6 +169,7 @@ class CredentialStore:
 def _of_key(row: Any) -> Principal:
     return Principal(
         tenant_id=row.tenant_id,
+        tenant_name=row.tenant_name,
         actor=row.id,
         key_name=row.name,
         scopes=frozenset(map(KeyScope, row.scopes)),

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, in
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.access.errors import NotFound, PreconditionFailed
+from app.access.tenants.tables import tenants
 from app.core.catalog.impact import ColumnReader, SchemaStep, refuse_broken
 from app.core.catalog.repository.grants import key_readers
 from app.core.catalog.repository.live_datasets import (
@@ -98,6 +99,14 @@ class CatalogStore:
         query = select(datasets.c.name).where(any_of(datasets.c.id, dataset_ids))
         with self._database.tenant(tenant_id) as connection:
             return list(connection.execute(query).scalars())
+
+    def names_with_tenant(self, tenant_id: str, dataset_id: str) -> tuple[str, str] | None:
+        """The names of the tenant and of a dataset, also of a deleted one; None if there is no such dataset."""
+        query = select(tenants.c.name, datasets.c.name.label("dataset"))
+        query = query.join(datasets, datasets.c.tenant_id == tenants.c.tenant_id)
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(query.where(datasets.c.id == dataset_id)).one_or_none()
+        return None if row is None else (row.name, row.dataset)
 
     def input_names(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
         """The names of the datasets from which a dataset is derived; none if it is not derived, or was deleted."""

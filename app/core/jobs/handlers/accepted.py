@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -21,6 +21,7 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer
 from app.http.parameters.headers import Preference
 from app.http.problems import JobFailed, document, fault_document
+from app.http.request import JOB_ID
 from app.http.response import ApiResponse
 from app.kernel.format.errors import HeadwaterError
 
@@ -52,7 +53,10 @@ class JobReply(ApiResponse[JobResponse]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acceptance:
-    """Accepts a request as a job, with its Idempotency-Key, its actor and its preferred wait."""
+    """Accepts a request as a job, with its Idempotency-Key, its actor and its preferred wait.
+
+    `state`: of the request, which gets the id of the job.
+    """
 
     idempotency_key: str | None
     preference: Preference
@@ -60,6 +64,7 @@ class Acceptance:
     in_flight: InFlight
     threads: Threads
     waiter: JobWaiter
+    state: MutableMapping[str, Any]
 
     async def accept(self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]) -> JobReply:
         """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
@@ -76,6 +81,7 @@ class Acceptance:
 
     async def reply(self, outcome: Accepted) -> JobReply:
         """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""
+        self.state[JOB_ID] = outcome.job.id
         return await job_reply(outcome, self.preference, self.waiter)
 
     def requested(self, kind: str, parameters: Any) -> RequestIdentity:

@@ -38,6 +38,7 @@ _RECIPIENTS: Final = (
         recipients.c.expires_at,
         recipients.c.requests_per_second,
         func.extract("epoch", recipients.c.expires_at - _NOW).label("seconds"),
+        tenants.c.name.label("tenant_name"),
         tenants.c.state,
         tenants.c.suspended_reason,
         tenants.c.quotas,
@@ -94,6 +95,7 @@ class RecipientStore:
         suspended = row.state == TenantState.SUSPENDED.value
         return Principal(
             tenant_id=row.tenant_id,
+            tenant_name=row.tenant_name,
             actor=row.id,
             kind=ActorKind.RECIPIENT,
             key_name=row.name,

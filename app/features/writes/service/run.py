@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,12 +27,22 @@ from app.core.timeline.service.name_winner import NameWinner
 from app.core.timeline.service.publish import Publish
 from app.core.timeline.service.version_pins import KeptVersions, expired_if_missing
 from app.core.timeline.values import Fenced, Overtaken
-from app.features.writes.attempt import Claimed, Committed, Decoded, Planned, Refused, Replan, WriteGroup
+from app.features.writes.attempt import (
+    Claimed,
+    Committed,
+    Decoded,
+    Merged,
+    Planned,
+    Refused,
+    Replan,
+    WriteGroup,
+)
 from app.features.writes.engine import WriteEngine
 from app.features.writes.service.plan import PlanWrites
 from app.features.writes.service.read_input import ReadInput
 from app.infra.errors import NotStorable, Unavailable
 from app.infra.files.ports import ObjectStorage
+from app.infra.logs import facts
 from app.infra.outages import awaited
 from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
 from app.kernel.format.errors import CommitConflict, Fault, HeadwaterError
@@ -39,6 +50,7 @@ from app.kernel.format.errors import CommitConflict, Fault, HeadwaterError
 _log = logging.getLogger(__name__)
 # With as many lost races, a group is the next to commit: beside it, only groups run that ran before.
 _RACES_LOST_MAX: Final = 3
+_JOBS_NAMED_MAX: Final = 5
 
 
 class _Reached:
@@ -46,6 +58,12 @@ class _Reached:
 
     def __init__(self, group: WriteGroup) -> None:
         self._group = group
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """The time since the group was claimed."""
+        return time.monotonic() - self._began
 
     @property
     def group(self) -> WriteGroup:
@@ -186,7 +204,7 @@ class RunWrites:
                 case _:
                     state = self._commit(group)
                     if isinstance(state, Committed):
-                        _log.info("%d write(s) committed: %s", len(state.jobs), state.versions)
+                        _log_commit(group, state, latest.seconds)
                         self._remove(group.staged_paths)
                         return state.more
                     after = state
@@ -284,6 +302,24 @@ class RunWrites:
         self.jobs.fail(job.tenant_id, job.claim, Fault.of(full_error))
         # The others of the group may run for long.
         self.announce()
+
+
+def _log_commit(group: WriteGroup, committed: Committed, seconds: float) -> None:
+    """A line for each dataset. `group`: as it was merged."""
+    for part in group.parts:
+        assert isinstance(part, Merged), "a group is committed once all of its parts are merged"
+        _log.info(
+            "committed version %d",
+            committed.versions[part.dataset_id],
+            extra=facts(
+                dataset=part.plan.dataset.definition.name,
+                operation=part.jobs[0].write.operation.value,
+                rows=sum(file.rows for each in part.inputs for file in each.files),
+                milliseconds=seconds * 1000,
+                job=",".join(job.id for job in part.jobs[:_JOBS_NAMED_MAX]),
+                jobs=len(part.jobs),
+            ),
+        )
 
 
 def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
