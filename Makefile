@@ -162,6 +162,13 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 typescript: ## build and test the TypeScript package from openapi/openapi.json (needs Node.js 20 and npm)
 	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test
 
+.PHONY: dist test-dist
+dist: setup ## build the wheels of the server and the Python client, and the TypeScript package, into dist/
+	@$(BIN)/python requirements/build_packages.py
+
+test-dist: setup ## install the wheels in an environment of their own, and run the service from them (about a minute)
+	@DIST=1 SHARES=long $(BIN)/python -m pytest tests/clients/test_installed.py tests/clients/test_packages.py
+
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them. Those whose --help has --cluster measure the
 # services of docker-compose.yml instead, after `make cluster-programs`.

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
+from requirements.build_packages import build_wheel
 from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
+EPOCH = "1700000000"
 
 
 class Built(NamedTuple):
@@ -32,17 +34,8 @@ class Built(NamedTuple):
         return {name.strip() for name, _, condition in required if (condition.strip() or None) == marker}
 
 
-def build(source: Path, parts: tuple[str, ...], scratch: Path) -> Built:
-    """The wheel of a package, built from a copy of its parts."""
-    for part in parts:
-        if (source / part).is_dir():
-            left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules", "dist", "build")
-            shutil.copytree(source / part, scratch / part, ignore=left_out)
-        else:
-            shutil.copy(source / part, scratch / part)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", scratch / "wheels", scratch], check=True, timeout=240)
-    [wheel] = (scratch / "wheels").glob("*.whl")
+def read(wheel: Path) -> Built:
+    """The contents of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         names = frozenset(archive.namelist())
         [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
@@ -50,15 +43,27 @@ def build(source: Path, parts: tuple[str, ...], scratch: Path) -> Built:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    parts = ("pyproject.toml", "README.md", "LICENSE", "headwater_client")
-    return build(ROOT / "clients" / "python", parts, tmp_path_factory.mktemp("client"))
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel("headwater-client", tmp_path_factory.mktemp("client"), EPOCH)
+
+
+@pytest.fixture(scope="module")
+def client(client_wheel: Path) -> Built:
+    return read(client_wheel)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    parts = ("pyproject.toml", "README.md", "LICENSE", "app", "clients", "migrations", "workers")
-    return build(ROOT, parts, tmp_path_factory.mktemp("server"))
+    return read(build_wheel("headwater", tmp_path_factory.mktemp("server"), EPOCH))
+
+
+def test_wheels_are_reproducible(client_wheel: Path, tmp_path: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        again = build_wheel("headwater-client", tmp_path, EPOCH)
+    finally:
+        os.umask(mask)
+    assert again.read_bytes() == client_wheel.read_bytes()
 
 
 def test_client_package_contains_only_its_modules_types_and_licence(client: Built) -> None:
@@ -82,8 +87,10 @@ def test_the_client_requires_httpx_and_msgspec_only(client: Built) -> None:
 
 
 def test_the_server_contains_the_command_line_and_the_demo_but_not_the_client(server: Built) -> None:
-    for name in ("app/main.py", "workers/main.py", "clients/cli/main.py", "clients/demo/flights.py"):
-        assert name in server.files
+    parts = ("app", "workers", "migrations", "clients/cli", "clients/demo", "clients/export")
+    sources = {path.relative_to(ROOT) for part in parts for path in (ROOT / part).rglob("*.py")}
+    assert set(map(str, sources)) <= server.files
+    assert {"app/py.typed", "migrations/script.py.mako"} <= server.files
     assert "headwater-0.1.0.dist-info/licenses/LICENSE" in server.files
     assert not [name for name in server.files if "headwater_client" in name or "typescript" in name]
 

@@ -137,6 +137,7 @@ def required(name: str, *, extra: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingPackage(
-            f"this needs the package {package}, which is not installed: pip install 'headwater-client[{extra}]'",
+            f"this needs the package {package}, which is not installed: `pip install {package}`; the extra {extra} of "
+            "headwater-client has all packages that are needed",
             name=package,
         ) from error
