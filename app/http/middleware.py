@@ -23,7 +23,7 @@ from app.http.protocols import AS_SENT, RequestAsSent
 from app.http.request import DATASET_NAME, JOB_ID
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
-from app.infra.instruments import count_request
+from app.infra.instruments import REQUEST_BEGAN, count_request
 from app.infra.logs import facts
 from app.kernel.format.errors import HeadwaterError
 
@@ -61,6 +61,7 @@ def edge(
             await app(scope, receive, send)
             return
         exchange = _Exchange(scope, receive, send, audited_requests, unread)
+        REQUEST_BEGAN.set(exchange.began)
         try:
             if (writable := scope.get(WRITABLE)) is not None:
                 # A response is not made before the client has read most of the last one.
@@ -85,7 +86,7 @@ class _Exchange:
         self._unread_bytes = unread
         self._receive = receive
         self._send = send
-        self._began = time.perf_counter()
+        self.began = time.perf_counter()
         self._head_only = scope["method"] == "HEAD"
         self._method = scope["method"]
         headers = dict(scope["headers"])
@@ -182,7 +183,7 @@ class _Exchange:
 
     def log(self) -> None:
         """Counts the request, and logs one line without query, headers or body: these may have secrets."""
-        seconds = time.perf_counter() - self._began
+        seconds = time.perf_counter() - self.began
         count_request(self._method, self.scope.get("path_template"), self.status, seconds)
         state = self.scope["state"]
         principal: Principal | None = self.scope.get("user")

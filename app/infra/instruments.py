@@ -8,6 +8,7 @@ a name or an id of a user. What all processes have in common, such as waiting jo
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
@@ -55,6 +56,8 @@ CONFLICTS: Final = Counter(
     registry=REGISTRY,
 )
 
+REQUEST_BEGAN: Final[ContextVar[float | None]] = ContextVar("request_began", default=None)
+"""When the current request began, by `time.perf_counter`; None outside of a request."""
 # Others are counted as one, since a client may send any word.
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 

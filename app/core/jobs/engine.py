@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from app.core.jobs.values import Job
@@ -46,10 +46,16 @@ class Engine(TaskProgress, Protocol):
         ...
 
 
-def merge(engine: Engine, tasks: Iterable[MergeTask], tag: str) -> list[CommitMessage]:
+def merge(
+    engine: Engine, tasks: Iterable[MergeTask], tag: str, on_lookup: Callable[[float], None] = lambda _: None
+) -> list[CommitMessage]:
     """One message for each task, in order. The small tasks of one commit run in few bundles.
+
+    `on_lookup`: called with the seconds that look-ups by key took in the bundle in which they took longest.
 
     Raises CorruptFile, StorageFull, EngineStopped.
     """
     bundles = bundled(with_own_rows(task) for task in tasks)
-    return [message for bundle in engine.run(bundles, tag) for message in bundle.messages]
+    results = engine.run(bundles, tag)
+    on_lookup(max((result.lookup_seconds for result in results), default=0.0))
+    return [message for result in results for message in result.messages]

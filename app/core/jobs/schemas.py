@@ -10,6 +10,7 @@ from litestar.params import PathParameter
 
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.stages import timings
 from app.core.jobs.values import Job, JobState, Progress
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -75,6 +76,12 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """
     error: Annotated[dict[str, Any], PROBLEM] | None
     """Why it failed."""
+    timings: Annotated[dict[str, int], msgspec.Meta(examples=[{"accept": 3, "wait": 8, "total": 52}])]
+    """What its stages took, in milliseconds, as far as they are known: `accept`, `wait` and `total`; of a write that
+    has succeeded also `claim`, `decode`, `plan`, `merge` with its part `lookup`, and `commit`, which writes may share.
+    """
+    replans: int
+    """How often a write was planned again, since another job had changed the same rows before its commit."""
     created_at: datetime
     """When it was accepted."""
     started_at: datetime | None
@@ -124,6 +131,8 @@ def job_response(job: Job) -> JobResponse:
         rows=job.rows,
         result=job.result,
         error=None if job.error is None else fault_document(job.error),
+        timings=timings(job),
+        replans=job.replans,
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,

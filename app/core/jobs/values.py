@@ -14,6 +14,7 @@ from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.kinds.write import WriteRequest
 from app.infra.errors import StorageFull, StorageUnavailable, Unavailable
 from app.infra.files.errors import CorruptFile
+from app.infra.instruments import REQUEST_BEGAN
 from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.instant import RowCounts
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -102,7 +103,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
 
-    `actor`: the id of the API key or subject that requested it; None for the service itself.
+    `actor`: the id of the API key or subject that requested it; None for the service itself. `timings`: milliseconds by
+    stage, without those that follow from its times. `replans`: how often its commit was planned again.
     """
 
     id: str
@@ -126,6 +128,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     transaction_id: str | None
     result: dict[str, Any] | None = None
     actor: str | None = None
+    timings: dict[str, int] | None = None
+    replans: int = 0
 
     @property
     def access(self) -> RowAccess | None:
@@ -168,7 +172,8 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
     """A job to accept. It has an instant if `instant_action` names what that does.
 
     `deaths`: 1 for one that does again what has killed its process before. `rows_digest`: identifies the rows of a
-    batch; None if they are not compared. `slow`: whether it does again what took longer than a time slice.
+    batch; None if they are not compared. `slow`: whether it does again what took longer than a time slice. `began`:
+    when its request began, by `time.perf_counter`; None for the service itself.
     """
 
     id: str
@@ -178,6 +183,7 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
     deaths: int = 0
     rows_digest: str | None = None
     slow: bool = False
+    began: float | None = msgspec.field(default_factory=REQUEST_BEGAN.get)
 
     @property
     def write(self) -> WriteRequest:

@@ -19,7 +19,7 @@ from app.kernel.format.quarantine import QuarantineFile
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a commit for one of its jobs. `quarantine_files`: its bad records. `result`: that of the job.
 
-    `metadata`: that of the write, if it has some.
+    `metadata`: that of the write, if it has some. `timings`: of its stages before it was claimed.
     """
 
     claim: Claim
@@ -28,6 +28,7 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     quarantine_files: tuple[QuarantineFile, ...] = ()
     result: dict[str, Any] | None = None
     metadata: dict[str, str] | None = None
+    timings: dict[str, int] | None = None
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +78,8 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of. `checkpoint`:
     how far the source of the rows was read. `ends_partitions`: the partitions that it changes are done with it.
     `batch_tags`: its version is tagged as that of a batch, and this number of such tags is kept; None for no tag.
+    `timings`: of the stages before it, in milliseconds; `began`: when the stage of the commit began, by
+    `time.perf_counter`; `replans`: how often it was planned again.
     """
 
     dataset_id: str
@@ -92,6 +95,9 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None = None
     ends_partitions: bool = False
     batch_tags: int | None = None
+    timings: dict[str, int] = {}
+    began: float | None = None
+    replans: int = 0
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ not an error: the part goes back as far as the other commit requires, and everyt
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
@@ -294,6 +295,7 @@ class Merged(_Input, frozen=True, kw_only=True):
             quarantine_files=quarantine_files,
             result=self._result(number, staged_input),
             metadata=staged_input.job.write.options.metadata,
+            timings=staged_input.job.timings,
         )
 
     def _result(self, number: int, staged_input: StagedInput) -> dict[str, Any] | None:
@@ -419,9 +421,14 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         job_ids = set() if self.together else {job.id for job in self.jobs} - {job.id for job in ended_jobs}
         return self._retained(job_ids)
 
-    def commits(self) -> list[NewCommit]:
-        """The commits to publish together, once all parts are merged."""
-        return [part.commit() for part in self.parts if isinstance(part, Merged)]
+    def commits(self, timings: dict[str, int] | None = None) -> list[NewCommit]:
+        """The commits to publish together, once all parts are merged. `timings`: milliseconds by earlier stage."""
+        began = time.perf_counter()
+        return [
+            replace(part.commit(), timings=timings or {}, began=began, replans=self.replans)
+            for part in self.parts
+            if isinstance(part, Merged)
+        ]
 
     def committed(self, commits: Sequence[Published]) -> Committed:
         """The commits have been published, in the order of the parts."""

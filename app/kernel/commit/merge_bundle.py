@@ -28,6 +28,8 @@ class MergedBundle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One message for each task of a bundle, in their order."""
 
     messages: tuple[CommitMessage, ...]
+    lookup_seconds: float = 0.0
+    """What the look-ups of rows by key took."""
 
 
 class MergeBundle(EngineTask[MergedBundle], frozen=True, kw_only=True, tag=True):

@@ -38,10 +38,12 @@ class MergeHandle:
 
         Raises what `run` raises.
         """
+        lookup = self.resources.lookup
+        before = lookup.seconds
         with self.resources.storage.synced_together() as storage:
             together = MergeHandle(replace_files(self.resources, storage=storage))
             messages = together._run_all(bundle)
-        return MergedBundle(messages=tuple(messages))
+        return MergedBundle(messages=tuple(messages), lookup_seconds=lookup.seconds - before)
 
     def _run_all(self, bundle: MergeBundle) -> list[CommitMessage]:
         messages: list[CommitMessage] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from app.core.jobs.repository.writer_batches import reserve_batches
 from app.core.jobs.tables import idempotency, instants, jobs
 from app.core.jobs.values import Accepted, Job, JobQueue, JobState, NewJob, Progress
 from app.infra.db.acts import act_concerns
+from app.infra.instruments import STAGES
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.instant import InstantState, RowCounts
 
@@ -153,7 +155,11 @@ def _is_write(new: NewJob) -> bool:
 
 
 def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
-    request = new.request
+    request, timings = new.request, None
+    if new.began is not None:
+        seconds = time.perf_counter() - new.began
+        timings = {"accept": round(seconds * 1_000)}
+        STAGES.labels("accept", request.kind.value).observe(seconds)
     write = request if isinstance(request, WriteRequest) else None
     return {
         "id": new.id,
@@ -173,4 +179,5 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "actor": new.actor,
         "deaths": new.deaths,
         "slow": new.slow,
+        "timings": timings,
     }

@@ -15,7 +15,8 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import TimeLimit
-from app.core.jobs.values import ClaimRules, Job, Progress
+from app.core.jobs.stages import Stages
+from app.core.jobs.values import ClaimRules, Job, JobState, Progress
 from app.infra.files.errors import without_path
 from app.kernel.format.errors import Fault, HeadwaterError
 
@@ -84,6 +85,7 @@ class RunTasks:
             ):
                 # By the request, and not by the column: so a handler always gets its own type.
                 self.handlers[job.request.kind].run(job, job.request, tag)
+            Stages().observe([job], JobState.SUCCEEDED)
         except EngineStopped:
             _log.info("task %s was stopped: it is no longer ours", tag)
         except Exception as error:
@@ -103,7 +105,8 @@ class RunTasks:
             if job.access is not None and job.access.restricted:
                 _log.warning("task %s failed: %s", job.id, error.detail)
                 error = without_path(error)
-            self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
+            if self.jobs.fail(job.tenant_id, job.claim, Fault.of(error)):
+                Stages().observe([job], JobState.FAILED)
             return
         _log.error("task %s died; it goes back into the queue", f"{job.id}-{job.epoch}", exc_info=error)
         self.jobs.release(job.tenant_id, [job.claim])

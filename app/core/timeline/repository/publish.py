@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -104,6 +105,7 @@ _OUTCOMES: Final = (
         column("result", JSON),
         column("first", BigInteger),
         column("last", BigInteger),
+        column("timings", JSON),
     )
     .render_derived(name="outcome", with_types=True)
 )
@@ -118,6 +120,8 @@ _SUCCEEDED: Final = (
         result=_OUTCOMES.c.result,
         first_offset=_OUTCOMES.c.first,
         last_offset=_OUTCOMES.c.last,
+        timings=_OUTCOMES.c.timings,
+        replans=bindparam("planned_again", type_=jobs.c.replans.type),
         finished_at=func.clock_timestamp(),
         **ENDED,
     )
@@ -410,6 +414,10 @@ def _changelog_rows(messages: Sequence[CommitMessage], publication: Published) -
         }
 
 
+def _commit_timing(commit: NewCommit) -> dict[str, int]:
+    return {} if commit.began is None else {"commit": round((time.perf_counter() - commit.began) * 1_000)}
+
+
 def _complete(
     connection: Connection,
     commit: NewCommit,
@@ -429,6 +437,7 @@ def _complete(
                 "result": outcome.result,
                 "first": first,
                 "last": last,
+                "timings": {**(outcome.timings or {}), **commit.timings, **_commit_timing(commit)} or None,
             }
         )
     completion = connection.execute(
@@ -437,6 +446,7 @@ def _complete(
             "outcomes": outcomes,
             "job_ids": [outcome.claim.job_id for outcome in commit.outcomes],
             "committed": publication.version,
+            "planned_again": commit.replans,
             "instant_version": instant_version,
             "commit_time": completed_at,
         },

@@ -20,7 +20,7 @@ from app.core.timeline.repository.instant_rows import chosen_instants, latest_in
 from app.core.timeline.repository.kept_versions import reading_version
 from app.core.timeline.repository.live_files import live_files
 from app.core.timeline.repository.participants import CommitParticipant
-from app.core.timeline.repository.publish import publish_commits
+from app.core.timeline.repository.publish import makes_version, publish_commits
 from app.core.timeline.repository.publish_in_slot import publish_in_slot
 from app.core.timeline.repository.version_groups import VersionGroupStore
 from app.core.timeline.repository.winners import winner_of_instant, winner_since, winner_with_rows
@@ -36,6 +36,7 @@ from app.core.timeline.values import (
 from app.infra.db.any_of import any_of
 from app.infra.db.errors import CommitInDoubt
 from app.infra.db.session import Database
+from app.infra.instruments import COMMITS, CONFLICTS
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action
@@ -81,9 +82,10 @@ class TimelineStore(VersionGroupStore):
                 result = publish_commits(connection, commits, self._participants)
                 if not isinstance(result, tuple):
                     connection.rollback()
-                return result
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
+        _count(commits, result)
+        return result
 
     def publish_in_slot(
         self, tenant_id: str, commit: NewCommit, slot_seconds: float
@@ -97,9 +99,10 @@ class TimelineStore(VersionGroupStore):
                 result = publish_in_slot(connection, commit, slot_seconds, self._participants)
                 if isinstance(result, Conflicted | Fenced):
                     connection.rollback()
-                return result
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
+        _count([commit], (result,) if isinstance(result, Published) else result)
+        return result
 
     def release_slot(self, tenant_id: str, dataset_id: str) -> None:
         """Ends a commit slot: writes can be claimed again."""
@@ -258,3 +261,13 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
 def instant_tokens(dataset_id: str, instant_filter: InstantFilter) -> PageTokens:
     """The tokens of the timeline, also of what is archived."""
     return PageTokens("timeline", dataset_id, instant_filter)
+
+
+def _count(commits: Sequence[NewCommit], result: object) -> None:
+    """Counts versions and conflicts in the metrics of this process."""
+    if isinstance(result, tuple):
+        for commit in commits:
+            if makes_version(commit):
+                COMMITS.labels(commit.action.value).inc()
+    elif isinstance(result, Conflicted | Overtaken):
+        CONFLICTS.inc()

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from app.access.errors import NotFound
@@ -20,7 +21,8 @@ from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.core.jobs.service.time_slice import SliceUsed, TimeSlice
-from app.core.jobs.values import ClaimRules, Job, Progress
+from app.core.jobs.stages import Stages
+from app.core.jobs.values import ClaimRules, Job, JobState, Progress
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.name_winner import NameWinner
@@ -54,10 +56,13 @@ _JOBS_NAMED_MAX: Final = 5
 
 
 class _Reached:
-    """The latest state of a group, for the thread that reports its progress and for what ends its jobs early."""
+    """The latest state of a group, for the thread that reports its progress and for what ends its jobs early, and what
+    its stages took.
+    """
 
-    def __init__(self, group: WriteGroup) -> None:
+    def __init__(self, group: WriteGroup, stages: Stages) -> None:
         self._group = group
+        self.stages = stages
         self._began = time.monotonic()
 
     @property
@@ -109,11 +114,13 @@ class RunWrites:
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if the dataset is known to have no more of them."""
-        jobs = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
+        stages = Stages()
+        with stages.stage("claim"):
+            jobs = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
         if not jobs:
             self._pass_on(tenant_id, dataset_id)
             return False
-        latest = _Reached(WriteGroup.of(jobs))
+        latest = _Reached(WriteGroup.of(jobs), stages)
         tag = latest.group.tag
         try:
             with self._time_limit(latest.group), self._time_slice(latest.group), self._lease(latest):
@@ -193,18 +200,23 @@ class RunWrites:
         False if no more writes wait.
         """
         while latest.group.parts:
-            group = latest.group
+            group, stages = latest.group, latest.stages
             match group.next:
                 case Claimed() as part:
-                    after = self._decode(group, part)
+                    with stages.stage("decode"):
+                        after = self._decode(group, part)
                 case Decoded() | Replan() as part:
-                    after = self._plan(group, part)
+                    with stages.stage("plan"):
+                        after = self._plan(group, part)
                 case Planned() as part:
-                    after = self._merge(group, part)
+                    with stages.stage("merge"):
+                        after = self._merge(group, part, stages)
                 case _:
-                    state = self._commit(group)
+                    with stages.stage("commit"):
+                        state = self._commit(group, stages)
                     if isinstance(state, Committed):
                         _log_commit(group, state, latest.seconds)
+                        stages.observe(state.jobs, JobState.SUCCEEDED)
                         self._remove(group.staged_paths)
                         return state.more
                     after = state
@@ -230,13 +242,13 @@ class RunWrites:
         plan = PlanWrites(catalog=self.catalog, timeline=self.timeline)
         return group.moved(plan.run(group.tenant_id, part, group.attempt))
 
-    def _merge(self, group: WriteGroup, part: Planned) -> WriteGroup:
+    def _merge(self, group: WriteGroup, part: Planned, stages: Stages) -> WriteGroup:
         """Merges a part. A write that conflicts with existing rows fails alone, and the others are merged again."""
         try:
             with expired_if_missing(
                 self.kept_versions, group.tenant_id, [(part.dataset_id, part.plan.version)]
             ):
-                messages = merge(self.engine, part.tasks, group.tag)
+                messages = merge(self.engine, part.tasks, group.tag, partial(stages.add, "lookup"))
         except VersionExpired:
             # Later commits and a clean have removed the version.
             return group.moved(part.decoded.from_the_head())
@@ -247,11 +259,11 @@ class RunWrites:
             self._fail(job, error)
         return group.without(*(job for job, _ in state.errors))
 
-    def _commit(self, group: WriteGroup) -> WriteGroup | Committed:
+    def _commit(self, group: WriteGroup, stages: Stages) -> WriteGroup | Committed:
         """Commits the group. After lost claims it continues with the other jobs, after a conflict with the changed
         parts.
         """
-        outcome = Publish(timeline=self.timeline).run(group.tenant_id, group.commits())
+        outcome = Publish(timeline=self.timeline).run(group.tenant_id, group.commits(stages.milliseconds()))
         match outcome:
             case Fenced():
                 return group.fenced(outcome)
@@ -299,7 +311,8 @@ class RunWrites:
 
     def _fail(self, job: Job, error: HeadwaterError) -> None:
         full_error = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
-        self.jobs.fail(job.tenant_id, job.claim, Fault.of(full_error))
+        if self.jobs.fail(job.tenant_id, job.claim, Fault.of(full_error)):
+            Stages().observe([job], JobState.FAILED)
         # The others of the group may run for long.
         self.announce()
 

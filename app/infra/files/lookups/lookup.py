@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ class KeyLookup:
         self._folder = folder
         self._small = ByteCache[str, KeyIndex](_SMALL_INDEXES_BYTES)
         self.copies = HotCopies(reader, folder)
+        self.seconds = 0.0
+        """What all look-ups took so far."""
 
     def find_rows(
         self, files: Sequence[DataFile], keys: pa.ChunkedArray, key: Sequence[str], schema: pa.Schema
@@ -118,10 +121,14 @@ class KeyLookup:
         key: Sequence[str],
         schema: pa.Schema,
     ) -> FoundRows | None:
-        incoming, positions = self._candidates(file, hashes, missing, key, schema)
-        if not len(incoming):
-            return None
-        rows = self.copies.take(file, positions, schema)
+        began = time.perf_counter()
+        try:
+            incoming, positions = self._candidates(file, hashes, missing, key, schema)
+            if not len(incoming):
+                return None
+            rows = self.copies.take(file, positions, schema)
+        finally:
+            self.seconds += time.perf_counter() - began
         return FoundRows(file=number, positions=positions, incoming=incoming, rows=rows)
 
     def _candidates(
