@@ -1,7 +1,7 @@
 """The service behind the REST API, in seven wings. `workers`, beside this package, runs the jobs on Spark with them.
 
     main.py     the API process (`python -m app.main`)
-    process/    what runs: application api features openapi readiness service_health doctor backup
+    process/    what runs: application api features openapi readiness doctor backup
     features/   one folder each: writes reads views sources webhooks exports versions maintenance ...
     core/       a dataset's life: catalog jobs timeline changes consumers idempotency messaging ...
     http/       what all handlers share

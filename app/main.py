@@ -42,8 +42,10 @@ from app.access.tenants.values import ActorKind
 from app.core.feature.api import ApiProcess
 from app.core.feature.feature import merged
 from app.core.jobs.repository.outbox import OutboxStore
-from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.service.relay import APART_SECONDS, Relay
+from app.core.jobs.service.report_process import ReportProcess
+from app.core.jobs.values import ProcessKind
 from app.core.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.redis_limits import RENEW_SECONDS, RedisLimits
@@ -65,6 +67,7 @@ from app.http.server.turns import Turns
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.answers import Answers
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.errors import Unavailable
 from app.infra.logs import LogFormat, configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
@@ -75,7 +78,6 @@ from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
 from app.process.readiness import readiness
 from app.process.samples import sample_loop
-from app.process.service_health import service_health
 
 _STOP_SECONDS_MAX: Final = 10
 # How often the smallest statement is sent to the database.
@@ -115,11 +117,8 @@ def compose(settings: Settings) -> Api:
     threads, subscriptions = Threads(), Subscriptions()
     unread = UnreadBytes(settings.unread_bytes_max)
     draining = threading.Event()
-    workers = WorkerStore(database)
-    health = {
-        "readiness": readiness(workers, servers.answers, draining),
-        "service_health": service_health(platform, workers, servers.announcements, loops),
-    }
+    processes = ProcessStore(database)
+    health = {"readiness": readiness(processes, servers.answers, draining)}
     samples, sample_rounds = sample_loop(platform)
     loops.add(sample_rounds)
     keys, audit = CredentialStore(database), AuditStore(database, administration)
@@ -141,6 +140,7 @@ def compose(settings: Settings) -> Api:
     background = _Background(
         servers=servers,
         loops=loops,
+        report=ReportProcess.of(ProcessKind.API, settings, processes),
         follow=_follow(credentials, database, loops),
         subscriptions=subscriptions,
         uses=RecordUses(cache=credentials, actors=actor_stores),
@@ -201,6 +201,7 @@ class _Background:
 
     servers: _Servers
     loops: Loops
+    report: ReportProcess
     follow: FollowCredentials
     subscriptions: Subscriptions
     uses: RecordUses
@@ -211,6 +212,8 @@ class _Background:
         """Runs all of it from the start of the application to its stop, then records what was counted."""
         loops = self.loops
         loops.add(Loop("database", self.servers.database.beat, every_seconds=_BEAT_SECONDS))
+        report = partial(_report, self.report, loops)
+        loops.add(Loop("register", report, every_seconds=settings.poll_seconds))
         loops.add(Loop("uses of keys", self.uses.record, every_seconds=USED_SECONDS, waits_first=True))
         loops.add(Loop("usage of keys", self.usage.record, every_seconds=USAGE_SECONDS, waits_first=True))
         loops.add(Loop("audit", self.counts.flush, every_seconds=FLUSH_SECONDS, waits_first=True))
@@ -234,9 +237,15 @@ class _Background:
             await asyncio.to_thread(self.uses.record)
             await asyncio.to_thread(self.usage.record)
             await asyncio.to_thread(self.counts.flush, everything=True)
+            with suppress(Unavailable):
+                await asyncio.to_thread(self.report.processes.ended, self.report.id)
             await self.servers.close()
 
         return run
+
+
+def _report(report: ReportProcess, loops: Loops) -> None:
+    report.run(loops.still())
 
 
 def _credentials(

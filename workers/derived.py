@@ -29,8 +29,10 @@ from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.feature.feature import Worker
 from app.core.jobs.kinds.kind import WriteProcess
+from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.service.relay import APART_SECONDS
-from app.core.jobs.values import WorkerEnd
+from app.core.jobs.service.report_process import ReportProcess
+from app.core.jobs.values import ProcessKind, WorkerEnd
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
 from app.features.monitoring.service.exposition import exposition
@@ -143,6 +145,8 @@ def _serve(
         )
     )
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
+    report = ReportProcess.of(ProcessKind(process.value), settings, ProcessStore(database), process_id)
+    loops.add(Loop("register", lambda: report.run(loops.still()), every_seconds=settings.poll_seconds))
     loops.start()
     serve_metrics(exposition(), settings.metrics_host, metrics_port(settings, process))
     # A daemon: a read cannot be interrupted. Without a buffer, whose lock it would hold when the interpreter ends.
@@ -163,6 +167,8 @@ def _serve(
         with suppress(Unavailable):
             stores.jobs.end_claims(process_id, WorkerEnd.STOPPED)
         loops.stop(_LOOPS_SECONDS)
+        with suppress(Unavailable):
+            report.processes.ended(process_id)
         # The relay announces the jobs that are handed over.
         relay.finish()
 

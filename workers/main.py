@@ -28,9 +28,10 @@ from app.core.consumers.service import Follow
 from app.core.feature.feature import Worker
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.service.relay import APART_SECONDS
-from app.core.jobs.values import JobQueue, WorkerEnd
+from app.core.jobs.service.report_process import ReportProcess
+from app.core.jobs.values import JobQueue, ProcessKind, WorkerEnd
 from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
 from app.core.platform import Platform
 from app.features.maintenance.compose import maintenance_store
@@ -106,7 +107,7 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     )
     try:
         # Polling for jobs starts once Spark is ready: until then this worker claims nothing.
-        _warm_up(settings, engine, partial(WorkerStore(database).polled, worker_id))
+        _warm_up(settings, database, engine, worker_id)
         _serve(settings, database, engine, worker_id, stopping)
     finally:
         engine.stop()
@@ -122,15 +123,17 @@ def _session(
     return partial(start_session, worker_session_settings(settings, scratch), scratch), SparkSession.stop
 
 
-def _warm_up(settings: Settings, engine: SparkEngine, note_poll: Callable[[None, int], None]) -> None:
+def _warm_up(settings: Settings, database: Database, engine: SparkEngine, worker_id: str) -> None:
     """Starts Spark, and reports meanwhile that this worker waits for executors of its cluster.
 
     Where Spark runs in the worker, nothing is reported: a worker that reports itself alive can run a write at once.
     """
     waiting = Loops()
     if is_cluster(settings.spark_master):
-        report = partial(note_poll, None, 0)
-        waiting.add(Loop("warm up", report, every_seconds=settings.poll_seconds, waits_first=True))
+        report = ReportProcess.of(ProcessKind.WORKER, settings, ProcessStore(database), worker_id)
+        waiting.add(
+            Loop("warm up", partial(report.run, {}, 0), every_seconds=settings.poll_seconds, waits_first=True)
+        )
     waiting.start()
     try:
         engine.warm_up()
@@ -142,7 +145,7 @@ def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
     """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
-    stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
+    stores, loops = stores_on(database), Loops()
     relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
@@ -159,7 +162,8 @@ def _serve(
         per_dataset_max=settings.task_threads,
     )
     followers = FollowerStore(database)
-    dead = _dead_workers(platform, followers, workers, relay.wake)
+    report = ReportProcess.of(ProcessKind.WORKER, settings, ProcessStore(database), worker_id)
+    dead = _dead_workers(platform, followers, report.processes, relay.wake)
     follow = new_runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
@@ -174,7 +178,7 @@ def _serve(
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS, Rotation()), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
-        alive=lambda: workers.polled(worker_id, loops.still(), engine.executors()),
+        alive=lambda: report.run(loops.still(), engine.executors()),
     )
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
@@ -217,14 +221,14 @@ def _metrics(platform: Platform) -> Loop:
 
 
 def _dead_workers(
-    platform: Platform, followers: FollowerStore, workers: WorkerStore, announce: Callable[[], None]
+    platform: Platform, followers: FollowerStore, processes: ProcessStore, announce: Callable[[], None]
 ) -> DeadWorkers:
     return DeadWorkers(
         jobs=platform.stores.jobs,
         followers=followers,
         tables=maintenance_store(platform),
         sources=round_store(platform),
-        workers=workers,
+        workers=processes,
         announce=announce,
     )
 

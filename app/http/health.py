@@ -1,18 +1,15 @@
-"""Liveness and readiness of the process, and the health of the whole service."""
+"""Liveness and readiness of the process."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from enum import StrEnum
-from typing import Annotated, Final, Self
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
 
 import msgspec
 from litestar import get
 
-from app.access.tenants.values import KeyScope
-from app.http.auth import PUBLIC, needs
+from app.http.auth import PUBLIC
 from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import ApiResponse
 
@@ -48,54 +45,6 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """The checks."""
 
 
-class Severity(StrEnum):
-    """How much a fault matters: `critical`, if requests or writes stop; `warning`, if they go on."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
-
-
-class ServiceState(StrEnum):
-    """`failing`, if a critical check is not ok; `degraded`, if another one is not ok."""
-
-    OK = "ok"
-    DEGRADED = "degraded"
-    FAILING = "failing"
-
-
-class ServiceCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the service needs."""
-
-    ok: Annotated[bool, msgspec.Meta(examples=[True])]
-    """Whether it works."""
-    severity: Severity
-    """How much it matters while it does not work."""
-    detail: str = ""
-    """What is wrong; empty where it works."""
-
-
-class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the whole service works: its processes, its servers and its storage."""
-
-    state: ServiceState
-    """The worst of the checks."""
-    checks: dict[str, ServiceCheck]
-    """The checks, by what they check."""
-
-    @classmethod
-    def of(cls, checks: Mapping[str, ServiceCheck]) -> Self:
-        """The health with these checks."""
-        severities = {check.severity for check in checks.values() if not check.ok}
-        state = (
-            ServiceState.FAILING
-            if Severity.CRITICAL in severities
-            else ServiceState.DEGRADED
-            if severities
-            else ServiceState.OK
-        )
-        return cls(state=state, checks=dict(checks))
-
-
 @get(
     "/health/live",
     operation_id="get_liveness",
@@ -122,22 +71,3 @@ async def get_readiness(readiness: Provided[Callable[[], Awaitable[list[Check]]]
     checks = await readiness()
     ready = all(check.ok for check in checks if check.required)
     return ApiResponse(Readiness(ready=ready, checks=checks), status_code=200 if ready else 503)
-
-
-@get(
-    "/health/service",
-    operation_id="get_service_health",
-    summary="Does the whole service work?",
-    tags=_TAGS,
-    opt=needs(KeyScope.OPERATE, whole_tenant=True)
-    | documented(description="Ok or degraded.", statuses={503: "Failing; the checks say why."}),
-)
-async def get_service_health(
-    service_health: Provided[Callable[[], ServiceHealth]], threads: Provided[Threads]
-) -> ApiResponse[ServiceHealth]:
-    """Checks all that the service needs: the database, workers, their Spark and their loops, jobs, the storage, the
-    disk, and Redis.
-    """
-    health = await threads.run(service_health)
-    failing = health.state is ServiceState.FAILING
-    return ApiResponse(health, status_code=503 if failing else 200)

@@ -6,7 +6,6 @@
     openapi                the OpenAPI document, generated from the handlers
     tables                 the tables of all rooms
     readiness              whether this process can take requests
-    service_health         checks of the whole service as it runs
     doctor                 checks of a deployment and of its setup
     backup                 copies of all rows of the database
 

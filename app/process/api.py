@@ -16,6 +16,7 @@ from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.feature.feature import merged
 from app.core.platform import Platform
 from app.features.administration import api as administration
+from app.features.alerts import api as alerts
 from app.features.exports import api as exports
 from app.features.iceberg import api as iceberg
 from app.features.lineage import api as lineage
@@ -40,7 +41,7 @@ from app.features.writes import api as writes
 from app.http import dependencies as http
 from app.http.auth import Resource, Scheme
 from app.http.dependencies import Provider
-from app.http.health import get_liveness, get_readiness, get_service_health
+from app.http.health import get_liveness, get_readiness
 from app.http.in_flight import InFlight
 from app.http.limits.threads import (
     OUTBOUND_TENANT_MAX,
@@ -83,12 +84,13 @@ def _of_process(process: ApiProcess) -> dict[str, object]:
 APIS: Final = (
     FeatureApi(
         name="process",
-        routes=(get_liveness, get_readiness, get_service_health),
+        routes=(get_liveness, get_readiness),
         providers=http.PROVIDERS,
         dependencies=_of_process,
     ),
     core.API,
     administration.API,
+    alerts.API,
     exports.API,
     iceberg.API,
     lineage.API,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Final
 
-from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.repository.processes import ProcessStore
 from app.http.health import Check
 from app.infra.db.answers import Answers
 from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
@@ -20,13 +20,13 @@ _log = logging.getLogger(__name__)
 
 
 def readiness(
-    workers: WorkerStore, answers: Answers, draining: threading.Event
+    processes: ProcessStore, answers: Answers, draining: threading.Event
 ) -> Callable[[], Awaitable[list[Check]]]:
     """The function that checks this process; it takes 2 s at most, whatever does not answer.
 
     `answers`: whether the database answers. `draining`: set when this process is about to stop.
     """
-    schema = _Schema(workers)
+    schema = _Schema(processes)
 
     async def checks() -> list[Check]:
         if draining.is_set():
@@ -42,9 +42,9 @@ def readiness(
 class _Schema:
     """Whether the database has the schema of this release. Once it does, it is not asked again."""
 
-    def __init__(self, workers: WorkerStore) -> None:
+    def __init__(self, processes: ProcessStore) -> None:
         self.found = False
-        self._workers = workers
+        self._processes = processes
         self._searches = SingleFlight[str, Future[str]]()
 
     async def fault(self) -> str:
@@ -57,7 +57,7 @@ class _Schema:
 
     def _search(self) -> str:
         try:
-            self._workers.alive(0.0)
+            self._processes.known(0.0)
         except HeadwaterError as error:
             return error.detail
         # For example there are no tables yet, or those of another release. The log has the statement.

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.conftest import Cluster
 from tests.cluster.load import Load, loaded
+from tests.support.http import upsert
 from tests.support.shares import share
 from tests.support.waiting import until
 
@@ -87,8 +88,8 @@ def test_reads_go_on_through_the_proxy_while_no_worker_runs(cluster: Cluster, cl
     fields = [{"name": "id", "type": "int64"}]
     definition = {"name": "without-workers", "schema": {"fields": fields}, "record_key": ["id"]}
     dataset = client.post("/datasets", json=definition).headers["location"]
-    write = {"operation": "upsert", "records": [{"id": 1}]}
-    assert client.post(f"{dataset}/writes", json=write, headers={"Prefer": "wait=60"}).status_code == 200
+    written = client.post(f"{dataset}/writes", json=upsert({"id": 1})).headers["location"]
+    until(lambda: client.get(written).json()["state"] == "succeeded", "the first write", seconds_max=180)
     # They are stopped first, so that none of their successors counts.
     stopped = [process for name in ("worker-1", "worker-2") for process in cluster.processes(name)]
     for process in stopped:
@@ -99,7 +100,7 @@ def test_reads_go_on_through_the_proxy_while_no_worker_runs(cluster: Cluster, cl
         for _ in range(20):
             assert client.get("/health/ready").status_code == 200
             assert client.get(f"{dataset}/rows").json()["rows"] == [{"id": 1}]
-        accepted = client.post(f"{dataset}/writes", json={"operation": "upsert", "records": [{"id": 2}]})
+        accepted = client.post(f"{dataset}/writes", json=upsert({"id": 2}))
         assert accepted.status_code == 202
     finally:
         for process in stopped:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import httpx2
 import pytest
 
-from app.http.health import ServiceCheck, ServiceHealth, ServiceState, Severity
+from app.core.jobs.values import KnownProcess, ProcessKind, ProcessReport
+from app.features.alerts.service.health import disk_check, loops_check, spark_check
+from app.features.alerts.values import ServiceCheck, ServiceHealth, ServiceState, Severity
 from app.infra.db import answers
-from app.infra.files.probe import Probed, StorageProbe
+from app.infra.files.probe import StorageProbe
 from app.infra.files.storage import LocalStorage
-from app.process.service_health import loops_check, spark_check
 from tests.support.health import service_checks
 from tests.support.http import TLS, problem
 from tests.support.postgres import TestServer
 from tests.support.service import Service
 from tests.support.waiting import until
 
+MEBIBYTE = 1024 * 1024
 SINCE = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
 
@@ -34,6 +38,10 @@ def test_process_without_workers_is_ready_and_the_service_is_failing(
     assert (ready.status_code, ready.json()) == (200, {"ready": True, "checks": [check]})
     answer = client.get("/health/service")
     assert (answer.status_code, answer.json()["state"]) == (503, "failing")
+    [process] = [each for each in answer.json()["processes"] if each["kind"] == "api"]
+    assert (process["alive"], process["still"], process["executors"]) == (True, {}, None)
+    assert process["pid"] == os.getpid()
+    assert process["disk"]["free_bytes"] <= process["disk"]["total_bytes"]
     checks = answer.json()["checks"]
     assert [name for name, each in checks.items() if not each["ok"]] == ["workers"]
     assert checks["workers"]["severity"] == "critical"
@@ -90,15 +98,35 @@ def test_worst_check_is_the_state_of_the_service() -> None:
     assert state(Severity.WARNING, Severity.CRITICAL) is ServiceState.FAILING
 
 
+def known(name: str, kind: ProcessKind = ProcessKind.WORKER, **members: Any) -> KnownProcess:
+    report = ProcessReport(kind=kind, host=name, **members)
+    return KnownProcess(id=name, report=report, started_at=SINCE, seen_at=SINCE, silent_seconds=0)
+
+
 def test_loop_that_stands_still_is_named_and_critical_only_if_no_worker_has_it_moving() -> None:
-    still, moving = {"reaper": SINCE}, {}
-    assert loops_check({"the API": moving, "worker a": moving}).ok
-    one = loops_check({"the API": moving, "worker a": still, "worker b": moving})
+    still, moving = known("a", still={"reaper": SINCE}), known("b")
+    api = known("c", ProcessKind.API, still={"reaper": SINCE})
+    assert loops_check([moving]).ok
+    one = loops_check([still, moving])
     assert (one.ok, one.severity) == (False, Severity.WARNING)
     assert one.detail == "worker a: the loop reaper stands still since 2026-11-22T08:00:00+00:00"
-    both = loops_check({"the API": moving, "worker a": still, "worker b": still})
-    assert (both.ok, both.severity) == (False, Severity.CRITICAL)
-    assert loops_check({"the API": still}).severity is Severity.WARNING
+    assert loops_check([still, api]).severity is Severity.CRITICAL
+    assert loops_check([api]).severity is Severity.WARNING
+
+
+def test_disk_is_a_warning_before_it_is_full_and_named_by_host() -> None:
+    def disk(free: int) -> ServiceCheck:
+        space = {"disk_free_bytes": free * MEBIBYTE, "disk_total_bytes": 10_000 * MEBIBYTE}
+        other = known("other", disk_free_bytes=9 * 10**9, disk_total_bytes=10**10)
+        return disk_check([known("host", **space), other, known("unknown")], 512 * MEBIBYTE)
+
+    assert disk(2000).ok
+    low = disk(900)
+    assert (low.ok, low.severity) == (False, Severity.WARNING)
+    assert low.detail == "host: 900 MiB of 10 GiB free; writes stop at 512 MiB."
+    full = disk(12)
+    assert (full.ok, full.severity) == (False, Severity.CRITICAL)
+    assert full.detail == "host: 12 MiB free; the minimum is 512 MiB (HEADWATER_DISK_FREE_BYTES_MIN)."
 
 
 def test_spark_is_named_where_a_worker_has_no_executor_and_critical_if_none_has_one() -> None:
@@ -111,14 +139,12 @@ def test_spark_is_named_where_a_worker_has_no_executor_and_critical_if_none_has_
     assert (every.ok, every.severity) == (False, Severity.CRITICAL)
 
 
-def test_probe_finds_a_missing_storage_and_a_full_disk_and_leaves_no_file(tmp_path: Path) -> None:
+def test_probe_finds_a_missing_storage_and_leaves_no_file(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    probe = StorageProbe(LocalStorage(root), tmp_path, 0)
-    assert probe.run().storage == "it is out of reach"
+    assert StorageProbe(LocalStorage(root)).run() == "it is out of reach"
     root.mkdir()
-    assert StorageProbe(LocalStorage(root), tmp_path, 0).run() == Probed()
+    assert StorageProbe(LocalStorage(root)).run() == ""
     assert not list(root.iterdir())
-    assert StorageProbe(LocalStorage(root), tmp_path, 2**62).run().disk.endswith(f"of {2**62} at least")
 
 
 def test_probe_does_not_wait_for_a_storage_that_hangs(tmp_path: Path) -> None:
@@ -129,7 +155,7 @@ def test_probe_does_not_wait_for_a_storage_that_hangs(tmp_path: Path) -> None:
             released.wait(60)
             return super().create(path, durable=durable)
 
-    probe = StorageProbe(Hanging(tmp_path), tmp_path, 0)
+    probe = StorageProbe(Hanging(tmp_path))
     for _ in range(2):
-        assert probe.run().storage.startswith("it has not answered for")
+        assert probe.run().startswith("it has not answered for")
     released.set()

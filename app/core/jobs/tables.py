@@ -243,16 +243,23 @@ outbox: Final = Table(
     implicit_returning=False,
 )
 
-# Workers serve every tenant, so this table has none; only the relay's role sees it.
+# The register of processes. They serve every tenant, so this table has none; only the relay's role sees it.
 workers: Final = Table(
     "workers",
     metadata,
     text_column("id"),
     timestamp_column("started_at", default=True),
     timestamp_column("polled_at", default=True),
-    # Loops of the worker that stand still, and since when.
+    # Loops of the process that stand still, and since when.
     Column("stalled", Document(dict[str, datetime]), nullable=False, server_default=text("'{}'")),
-    # The executors that it has on a cluster; null where Spark runs in the worker.
+    # The executors that it has on a cluster; null where Spark runs in the process, or there is none.
     Column("executors", Integer),
+    Column("kind", Text, nullable=False, server_default=text("'worker'")),
+    Column("host", Text, nullable=False, server_default=text("''")),
+    Column("pid", Integer, nullable=False, server_default=text("0")),
+    Column("version", Text, nullable=False, server_default=text("''")),
+    # Of the fullest of its disks.
+    integer_column("disk_free_bytes", nullable=True),
+    integer_column("disk_total_bytes", nullable=True),
     PrimaryKeyConstraint("id"),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -240,3 +241,40 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
 def failed_by_service(state: JobState, error: Fault | None) -> bool:
     """Whether it ended for a reason of the service's own, so that the same request may be made again."""
     return state is JobState.FAILED and error is not None and error.code in SERVICE_MADE
+
+
+class ProcessKind(StrEnum):
+    """What a process does. The last three belong to a worker, and run the SQL of users."""
+
+    API = "api"
+    WORKER = "worker"
+    DERIVED = "derived"
+    ISOLATED = "isolated"
+    SLOW = "slow"
+
+
+class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process reports of itself.
+
+    `still`: its loops that stand still, and since when. `executors`: the number that it has on a cluster; None where
+    Spark runs in the process, or there is none. The bytes are those of the fullest of its disks; None if unknown.
+    """
+
+    kind: ProcessKind
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    still: Mapping[str, datetime] = {}
+    executors: int | None = None
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
+
+
+class KnownProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the register. `seen_at`: when it has last reported, and `silent_seconds`: the time since then."""
+
+    id: str
+    report: ProcessReport
+    started_at: datetime
+    seen_at: datetime
+    silent_seconds: float

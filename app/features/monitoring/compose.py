@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.core.feature.feature import Feature
-from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.repository.processes import POLLS_MISSED_MAX, ProcessStore
 from app.core.messaging.announcements import Announcements
 from app.core.platform import Platform
 from app.features.monitoring.repository.leaders import LeaderStore
@@ -18,8 +18,6 @@ from app.features.monitoring.service.processes import ProcessSamples, ServerSamp
 from app.features.monitoring.values import Sample
 from app.infra.files.probe import StorageProbe
 
-# A worker reports with each poll; after three missed polls it counts as gone.
-_POLLS_MISSED_MAX: Final = 3
 # What changes slowly is read less often, since it costs more.
 _OFTEN: Final = ("jobs", "consumers", "sources")
 _SELDOM_ROUNDS: Final = 4
@@ -31,13 +29,10 @@ def gather(platform: Platform, listeners: Sequence[Callable[[Sequence[Sample]], 
     owner = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     numbers = NumberStore(platform.database).parts()
     processes = ProcessSamples(
-        workers=WorkerStore(platform.database), alive_seconds=settings.poll_seconds * _POLLS_MISSED_MAX
+        processes=ProcessStore(platform.database), alive_seconds=settings.poll_seconds * POLLS_MISSED_MAX
     )
     servers = ServerSamples(
-        probe=StorageProbe(platform.storage, settings.data_dir, settings.disk_free_bytes_min),
-        redis=Announcements(settings.redis_url).reachable,
-        process=owner,
-        data_dir=settings.data_dir,
+        probe=StorageProbe(platform.storage), redis=Announcements(settings.redis_url).reachable
     )
     parts = {
         "processes": SamplePart(read=processes.read),

@@ -89,12 +89,12 @@ GATHERED: Final[tuple[Metric, ...]] = (
     Metric(
         name="headwater_disk_free_bytes",
         labels=("process",),
-        help="Free bytes on the disk of the data directory of a process.",
+        help="Free bytes of the fullest disk of a process: of its data folder, or of storage on a disk.",
     ),
     Metric(
         name="headwater_disk_total_bytes",
         labels=("process",),
-        help="Bytes of the disk of the data directory of a process.",
+        help="Bytes of the fullest disk of a process.",
     ),
     Metric(
         name="headwater_spark_executors",

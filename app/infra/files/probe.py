@@ -1,15 +1,14 @@
-"""Whether the storage can be written, and how much space there is, without a wait for a disk that hangs."""
+"""Whether the storage can be written, and the space of disks, without a wait for what hangs."""
 
 from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from app.infra.files.storage import LocalStorage, Storage
 from app.infra.identifiers import new_id
@@ -18,30 +17,24 @@ from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
 
 _AGE_SECONDS_MAX: Final = 5.0
 _WAIT_SECONDS: Final = 1.5
+_SPACE_SECONDS: Final = 0.5
 _FAULTS: Final = {"space": "it is full", "storage": "it is out of reach"}
-
-
-class Probed(msgspec.Struct, frozen=True, kw_only=True):
-    """The faults of the storage and of the disks of this process; empty where there is none."""
-
-    storage: str = ""
-    disk: str = ""
 
 
 class StorageProbe:
     """Writes and deletes a small file every few seconds, if asked. Safe to use from any number of threads."""
 
-    def __init__(self, storage: Storage, data_dir: Path, free_bytes_min: int) -> None:
-        """`free_bytes_min`: what must be free in the data directory, and in storage on a disk."""
+    def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._folders = [data_dir, *([storage.root] if isinstance(storage, LocalStorage) else [])]
-        self._free_bytes_min = free_bytes_min
-        self._probes = SingleFlight[str, Future[Probed]]()
+        self._probes = SingleFlight[str, Future[str]]()
         self._began = 0.0
-        self._latest: tuple[float, Probed] | None = None
+        self._latest: tuple[float, str] | None = None
 
-    def run(self) -> Probed:
-        """The result of the latest probe, which is a few seconds old at most. Waits for it for a few seconds."""
+    def run(self) -> str:
+        """The fault that the latest probe has found, a few seconds ago at most; empty if the storage works.
+
+        Waits for the probe for a few seconds.
+        """
         latest = self._latest
         if latest is not None and time.monotonic() - latest[0] <= _AGE_SECONDS_MAX:
             return latest[1]
@@ -49,18 +42,18 @@ class StorageProbe:
         try:
             return probe.result(max(0.0, self._began + _WAIT_SECONDS - time.monotonic()))
         except TimeoutError:
-            return Probed(storage=f"it has not answered for {time.monotonic() - self._began:.0f} s")
+            return f"it has not answered for {time.monotonic() - self._began:.0f} s"
 
-    def _begin(self) -> Future[Probed]:
+    def _begin(self) -> Future[str]:
         self._began = time.monotonic()
         return in_daemon_thread(partial(self._probe, self._began), "probe")
 
-    def _probe(self, began: float) -> Probed:
-        faults = Probed(storage=self._written(), disk=self._full())
-        self._latest = began, faults
-        return faults
+    def _probe(self, began: float) -> str:
+        fault = self._fault()
+        self._latest = began, fault
+        return fault
 
-    def _written(self) -> str:
+    def _fault(self) -> str:
         path = f"probe-{new_id()}"
         try:
             with self._storage.create(path) as file:
@@ -70,10 +63,50 @@ class StorageProbe:
             return _FAULTS.get(awaited(error) or "", "it cannot be written")
         return ""
 
-    def _full(self) -> str:
-        for folder in self._folders:
-            # A missing folder is a fault of the storage.
-            free = shutil.disk_usage(folder).free if folder.exists() else self._free_bytes_min
-            if free < self._free_bytes_min:
-                return f"{free} bytes are free, of {self._free_bytes_min} at least"
-        return ""
+
+class Space(NamedTuple):
+    """The bytes of a disk, and how many of them a process may still write."""
+
+    free: int
+    total: int
+
+
+def disk_folders(data_dir: Path, storage: Storage) -> list[Path]:
+    """The folders whose disks a process writes: its data folder, and storage that is not elsewhere."""
+    return [data_dir, *([storage.root] if isinstance(storage, LocalStorage) else [])]
+
+
+class DiskSpace:
+    """The space of the fullest of the disks of some folders. Safe to use from any number of threads."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._searches = SingleFlight[str, Future[Space | None]]()
+        self._found: tuple[float, Space | None] | None = None
+
+    def latest(self) -> Space | None:
+        """The space, a few seconds old at most; None if it is unknown, such as while a disk hangs."""
+        found = self._found
+        if found is not None and time.monotonic() - found[0] <= _AGE_SECONDS_MAX:
+            return found[1]
+        search = self._searches.join("space", lambda: in_daemon_thread(self._search, "disk space"))
+        try:
+            return search.result(_SPACE_SECONDS)
+        except (TimeoutError, OSError):
+            return None
+
+    def _search(self) -> Space | None:
+        usages = [shutil.disk_usage(folder) for folder in self._folders if folder.exists()]
+        spaces = [Space(each.free, each.used + each.free) for each in usages]
+        space = min(spaces, key=lambda each: each.free / max(1, each.total), default=None)
+        self._found = time.monotonic(), space
+        return space
+
+
+def readable_bytes(number: int) -> str:
+    """A number of bytes as people write it, such as `12 MiB`."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number} {unit}"
+        number = round(number / 1024)
+    return f"{number} TiB"

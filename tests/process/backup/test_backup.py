@@ -41,6 +41,10 @@ SLOT = Slot(partition_path="", bucket=0)
 LOGINS = {"backup_owner": "CREATEROLE", "backup_service": "NOCREATEROLE", "backup_admin": "NOCREATEROLE"}
 
 
+# Columns of the register of processes, which was one of workers.
+OF_PROCESSES = ("kind", "host", "pid", "version", "disk_free_bytes", "disk_total_bytes")
+
+
 class Source:
     """A database with rows in every table, of an owner who is no superuser."""
 
@@ -298,6 +302,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
     manifest["tables"] = [table for table in manifest["tables"] if table["name"] not in later]
     added = [
         ("workers", "executors"),
+        *(("workers", name) for name in OF_PROCESSES),
         ("heads", "watermark"),
         ("commits", "watermark"),
         ("commits", "metadata"),

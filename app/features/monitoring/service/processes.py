@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.repository.processes import ProcessStore
+from app.core.jobs.values import ProcessKind
 from app.features.monitoring.values import Sample
 from app.infra.files.probe import StorageProbe
 
@@ -16,39 +15,39 @@ from app.infra.files.probe import StorageProbe
 class ProcessSamples:
     """What the processes have reported lately."""
 
-    workers: WorkerStore
+    processes: ProcessStore
     alive_seconds: float
 
     def read(self) -> list[Sample]:
-        """Live workers, their loops that stand still, and their executors."""
-        alive = self.workers.alive(self.alive_seconds)
-        still = [
-            Sample("headwater_process_loops_still", {"process": name}, len(worker.still))
-            for name, worker in sorted(alive.items())
-        ]
-        executors = [
-            Sample("headwater_spark_executors", {"process": name}, worker.executors)
-            for name, worker in sorted(alive.items())
-            if worker.executors is not None
-        ]
-        return [Sample("headwater_workers_alive", {}, len(alive)), *still, *executors]
+        """Live workers; of each process its loops that stand still, its executors, and the space of its disks."""
+        alive = self.processes.known(self.alive_seconds)
+        workers = [each for each in alive if each.report.kind is ProcessKind.WORKER]
+        samples = [Sample("headwater_workers_alive", {}, len(workers))]
+        for process in alive:
+            numbers = {
+                "headwater_process_loops_still": len(process.report.still),
+                "headwater_spark_executors": process.report.executors,
+                "headwater_disk_free_bytes": process.report.disk_free_bytes,
+                "headwater_disk_total_bytes": process.report.disk_total_bytes,
+            }
+            samples += [
+                Sample(name, {"process": process.id}, number)
+                for name, number in numbers.items()
+                if number is not None
+            ]
+        return samples
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerSamples:
-    """Whether the servers that the service stands on answer this process, and the disk of its data directory."""
+    """Whether the servers that the service stands on answer this process."""
 
     probe: StorageProbe
     redis: Callable[[], bool]
-    process: str
-    data_dir: Path
 
     def read(self) -> list[Sample]:
         """Takes a few seconds at most."""
-        disk, labels = shutil.disk_usage(self.data_dir), {"process": self.process}
         return [
-            Sample("headwater_disk_free_bytes", labels, disk.free),
-            Sample("headwater_disk_total_bytes", labels, disk.total),
-            Sample("headwater_storage_reachable", {}, not self.probe.run().storage),
+            Sample("headwater_storage_reachable", {}, not self.probe.run()),
             Sample("headwater_redis_reachable", {}, self.redis()),
         ]

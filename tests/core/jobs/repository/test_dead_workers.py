@@ -11,8 +11,8 @@ from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore, add_follower
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.kinds.write import WriteRequest
-from app.core.jobs.repository.workers import WorkerStore
-from app.core.jobs.values import Job, JobState, WorkerEnd
+from app.core.jobs.repository.processes import ProcessStore
+from app.core.jobs.values import Job, JobState, ProcessKind, ProcessReport, WorkerEnd
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.sources.repository.rounds import RoundStore
 from app.infra.identifiers import new_id
@@ -22,6 +22,7 @@ from tests.support.store_fixtures import Stores
 from workers.jobs.dead_workers import DeadWorkers
 
 LEASE_SECONDS = 3600.0
+WORKER = ProcessReport(kind=ProcessKind.WORKER)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def dead(stores: Stores) -> DeadWorkers:
         followers=FollowerStore(stores.database),
         tables=tables_of(stores),
         sources=RoundStore(stores.database, stores.catalog.live.derivations),
-        workers=WorkerStore(stores.database),
+        workers=ProcessStore(stores.database),
         announce=lambda: None,
     )
 
@@ -70,7 +71,7 @@ def test_claims_of_a_dead_worker_end_at_once_in_every_tenant_and_those_of_others
     tenants = [stores.tenants.add_tenant(f"dead-{new_id()}") for _ in range(2)]
     lost = [claimed_all(stores, tenant_id, "dead") for tenant_id in tenants]
     held = claimed_all(stores, tenants[0], "alive")
-    WorkerStore(stores.database).polled("dead")
+    ProcessStore(stores.database).report("dead", WORKER)
     dead.died("dead")
     dead.died("dead")
     for dataset in lost:
@@ -79,7 +80,7 @@ def test_claims_of_a_dead_worker_end_at_once_in_every_tenant_and_those_of_others
         after = stores.jobs.get(dataset.tenant_id, before.id)
         assert (after.epoch, after.attempts) == (before.epoch + 1, 2)
     assert hold(stores, held, "successor") == (0, False, False)
-    assert "dead" not in WorkerStore(stores.database).alive(60)
+    assert "dead" not in {each.id for each in ProcessStore(stores.database).known(60)}
 
 
 def jobs_of(stores: Stores, dataset: Dataset, state: JobState) -> list[Job]:
@@ -104,7 +105,7 @@ def test_silent_worker_keeps_its_jobs_for_their_leases_and_loses_the_rest(
     stores: Stores, dead: DeadWorkers, tenant_id: str
 ) -> None:
     dataset = claimed_all(stores, tenant_id, "silent")
-    WorkerStore(stores.database).polled("silent")
+    ProcessStore(stores.database).report("silent", WORKER)
     dead.end_silent(60)
     assert hold(stores, dataset, "successor") == (0, False, False)
     with stores.database.relay() as connection:

@@ -1,0 +1,1 @@
+"""Use cases of the health of the service."""

@@ -1,0 +1,98 @@
+"""The health of the whole service, as responses show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Self
+
+import msgspec
+
+from app.core.jobs.values import ProcessKind
+
+
+class Severity(StrEnum):
+    """How much a fault matters: `critical`, if requests or writes stop; `warning`, if they go on."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+class ServiceState(StrEnum):
+    """`failing`, if a critical check is not ok; `degraded`, if another one is not ok."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    FAILING = "failing"
+
+
+class ServiceCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the service needs."""
+
+    ok: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether it works."""
+    severity: Severity
+    """How much it matters while it does not work."""
+    detail: str = ""
+    """What is wrong; empty where it works."""
+
+
+class DiskSpaceView(msgspec.Struct, frozen=True, kw_only=True):
+    """The space of a disk."""
+
+    free_bytes: Annotated[int, msgspec.Meta(examples=[53687091200])]
+    """What a process may still write."""
+    total_bytes: Annotated[int, msgspec.Meta(examples=[107374182400])]
+    """What the disk has."""
+
+
+class ProcessHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the service, as it has last reported."""
+
+    id: str
+    """Its name."""
+    kind: ProcessKind
+    """What it does: `derived`, `isolated` and `slow` belong to a worker, and run the SQL of users."""
+    host: str
+    """The machine or the container."""
+    pid: int
+    """The number of the process there."""
+    version: Annotated[str, msgspec.Meta(examples=["0.1.0"])]
+    """Its release."""
+    alive: bool
+    """Whether it has reported within three polls. Others are shown for an hour."""
+    started_at: datetime
+    """When it has first reported."""
+    seen_at: datetime
+    """When it has last reported."""
+    still: dict[str, datetime]
+    """Its loops that stand still, and when each has last done a round."""
+    executors: int | None
+    """Its executors on a cluster of Spark; null where Spark runs in the process, or there is none."""
+    disk: DiskSpaceView | None
+    """The fullest of its disks; null if unknown."""
+
+
+class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the whole service works: its processes, its servers and its storage."""
+
+    state: ServiceState
+    """The worst of the checks."""
+    checks: dict[str, ServiceCheck]
+    """The checks, by what they check."""
+    processes: list[ProcessHealth]
+    """The processes, the oldest first, 200 at most; none while the database is away."""
+
+    @classmethod
+    def of(cls, checks: Mapping[str, ServiceCheck], processes: Sequence[ProcessHealth] = ()) -> Self:
+        """The health with these checks."""
+        severities = {check.severity for check in checks.values() if not check.ok}
+        state = (
+            ServiceState.FAILING
+            if Severity.CRITICAL in severities
+            else ServiceState.DEGRADED
+            if severities
+            else ServiceState.OK
+        )
+        return cls(state=state, checks=dict(checks), processes=list(processes))
