@@ -23,6 +23,7 @@ _TURNS_TO_RESERVE = 4
 _SMALL_COMMIT_JVM = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError -XX:-UsePerfData"
 )
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 # Of `.<uuid>.sock`, and what every system admits for the path of a socket.
 _SOCKET_NAME_CHARACTERS = 42
 _SOCKET_PATH_BYTES_MAX = 103
@@ -131,11 +132,17 @@ def socket_folder(scratch: Path) -> Path:
 
 def _java_options(master: str, scratch: Path) -> str:
     """The options of the JVM. Its temporary files are in the scratch folder, as it leaves them behind when killed."""
+    options = f"{_SMALL_COMMIT_JVM} {_property('log4j2.configurationFile', _LOGGING.as_uri())}"
     if not master.startswith("local") and socket_folder(scratch) != scratch:
         # Executors have no such folder, so there is no setting for sockets: they are where temporary files are.
-        return _SMALL_COMMIT_JVM
-    escaped = str(scratch).replace("\\", "\\\\").replace('"', '\\"')
-    return f'{_SMALL_COMMIT_JVM} -Djava.io.tmpdir="{escaped}"'
+        return options
+    return f"{options} {_property('java.io.tmpdir', str(scratch))}"
+
+
+def _property(name: str, value: str) -> str:
+    """The option of a property of the JVM, whose value may have spaces."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'-D{name}="{escaped}"'
 
 
 def cluster_settings(share: ClusterShare) -> dict[str, str]:
