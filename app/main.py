@@ -1,12 +1,14 @@
 """The API process: connects settings, store, files and services to the application, and serves it.
 
 python -m app.main
+
+With the argument `--held` it connects to no server before it gets a line on its standard input: its modules load while
+the database is prepared.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import resource
 import sys
 import threading
@@ -21,6 +23,7 @@ import uvicorn
 from litestar import Litestar
 from litestar.types import ASGIApp
 
+import app.infra.runtime.collector
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.audit.repository import AuditStore
 from app.access.audit.service import FLUSH_SECONDS, AccessCounts, Audit
@@ -69,6 +72,7 @@ from app.infra.db.answers import Answers
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.errors import Unavailable
 from app.infra.logs import LogFormat, configure_logs
+from app.infra.runtime.collector import start_collector
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
 from app.infra.settings import Settings, SettingsError
@@ -79,6 +83,7 @@ from app.process.features import stores_on
 from app.process.readiness import readiness
 from app.process.samples import sample_loop
 
+_HELD: Final = "--held"
 _STOP_SECONDS_MAX: Final = 10
 # How often the smallest statement is sent to the database.
 _BEAT_SECONDS: Final = 1.0
@@ -374,22 +379,21 @@ def _allow_open_files(connections: int) -> None:
 
 
 def main() -> None:
-    """Serves until SIGINT or SIGTERM."""
+    """Serves until SIGINT or SIGTERM, unless its standard input ends while it is held."""
     try:
         settings = Settings.from_environment()
         configure_logs("api", LogFormat(settings.log_format))
         api = compose(settings)
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
+    if _HELD in sys.argv and not sys.stdin.buffer.readline():
+        return
     # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for the lock each time.
     sys.setswitchinterval(0.001)
     keep_freed_memory()
     _allow_open_files(settings.connections_max)
     log_faults(settings, Examined.API)
-    # A full collection walks all objects that are not frozen, and nothing else runs meanwhile: 0.5 s for the loaded
-    # modules, such as while the first `GET /schema` renders the document.
-    gc.collect()
-    gc.freeze()
+    start_collector()
     server(api, settings.host, settings.port).run()
 
 

@@ -18,10 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import psutil
 
+from app.infra.runtime.stack import is_worker_ready
 from bench.cluster import Cluster
 from bench.processes import tree
 
@@ -113,6 +115,7 @@ def running_service(
             )
         try:
             note = _announced(process, data / "headwater.json", log)
+            _await_worker(process, note, log)
             yield Service(
                 url=note["url"],
                 api_key=note["api_key"],
@@ -135,6 +138,17 @@ def _announced(process: subprocess.Popen[bytes], note: Path, log: Path) -> dict[
         time.sleep(0.05)
     found: dict[str, Any] = json.loads(note.read_text())
     return found
+
+
+def _await_worker(process: subprocess.Popen[bytes], note: Mapping[str, Any], log: Path) -> None:
+    """Waits for the worker: what is measured does not wait for its start."""
+    deadline = time.monotonic() + _START_SECONDS_MAX
+    port = urlsplit(note["url"]).port
+    assert port is not None
+    while not is_worker_ready(port, note["api_key"]):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"no worker has started:\n{log.read_text(errors='replace')}")
+        time.sleep(0.1)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
+import app.infra.runtime.collector
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
@@ -39,6 +40,7 @@ from app.features.monitoring.service.exposition import exposition
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
 from app.infra.instruments import serve_metrics
+from app.infra.runtime.collector import start_collector
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
 from app.process.features import stores_on
@@ -69,6 +71,7 @@ _SLOW_NICENESS = 10
 
 def main() -> None:
     """Runs until the worker has ended, there was no work for ten minutes, or a task of Spark does not stop."""
+    start_collector()
     process_id, process = sys.argv[1], WriteProcess(sys.argv[2])
     settings = configured(process.value)
     with suppress(OSError):

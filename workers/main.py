@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import app.infra.runtime.collector
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
@@ -41,6 +42,7 @@ from app.features.sources.compose import round_store
 from app.infra.db.session import Database
 from app.infra.db.tenant_rotation import Rotation
 from app.infra.instruments import serve_metrics
+from app.infra.runtime.collector import start_collector
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings, is_cluster
 from app.process.doctor import Examined, log_faults
@@ -85,6 +87,7 @@ _CHECKS_PER_POLL = 10
 
 def main() -> None:
     """Runs a worker until it is stopped."""
+    start_collector()
     settings = configured("worker")
     log_faults(settings, Examined.WORKER)
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
+import app.infra.runtime.collector  # noqa: F401  (before all that loads modules)
 from app.access.tenants.bootstrap import BootstrapResult, initialise
 from app.access.tenants.values import new_api_key
 from app.infra.files import storage
+from app.infra.runtime.collector import start_collector
 from app.infra.runtime.private_file import write_private
 from app.infra.settings import Settings
 from app.process.doctor import Examined, Verdict, examine
@@ -29,6 +31,7 @@ def init(*, key_file: Path | None = None, create_bucket: bool = False) -> None:
     create_bucket
         Create the bucket of HEADWATER_STORAGE_URI if it is missing.
     """
+    start_collector()
     settings = settings_of()
     if fault := server_fault(settings.migration_database_url, OWNER_LOGIN):
         raise CommandError(fault.detail)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
 import msgspec
 
 from app.infra.runtime.child import ChildSpec, has_ended, launch, stop
 from app.infra.runtime.data_directory import ServiceNote
+from app.infra.runtime.stack import is_worker_ready
 from app.infra.runtime.supervisor import REPORT
 
 _READY_SECONDS_MAX = 240.0
@@ -49,7 +51,8 @@ def embedded_service(data: Path, on_report: Callable[[str], None]) -> Iterator[S
     try:
         deadline = time.monotonic() + _READY_SECONDS_MAX
         with log_file.open(errors="replace") as lines:
-            while not note_file.exists():
+            # What a demonstration measures does not wait for the start of the worker.
+            while not (note_file.exists() and _has_worker(note_file)):
                 _pass_on(lines, on_report)
                 if has_ended(process) or time.monotonic() > deadline:
                     raise StartFailed(f"the service did not start:\n{log_file.read_text(errors='replace')}")
@@ -58,6 +61,12 @@ def embedded_service(data: Path, on_report: Callable[[str], None]) -> Iterator[S
         yield msgspec.json.decode(note_file.read_bytes(), type=ServiceNote)
     finally:
         stop(process, spec)
+
+
+def _has_worker(note_file: Path) -> bool:
+    note = msgspec.json.decode(note_file.read_bytes(), type=ServiceNote)
+    port = urlsplit(note.url).port
+    return port is not None and is_worker_ready(port, note.api_key)
 
 
 def _pass_on(lines: TextIO, on_report: Callable[[str], None]) -> None:

@@ -40,6 +40,8 @@ class ChildSpec:
     """The signal that the kernel sends to the child when the supervisor is killed."""
     input_stays_open: bool = False
     """Whether its standard input is a pipe that ends with the supervisor. Otherwise it has ended from the start."""
+    is_held: bool = False
+    """Whether it waits for a line on its standard input, which stays open. `Supervisor.release` sends it."""
     account: Account | None = None
     """The user to run as; by default the supervisor's own."""
 

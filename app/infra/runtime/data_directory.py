@@ -71,7 +71,7 @@ class DataDirectory:
             self._lock = None
 
     def announce(self, url: str, api_key: str) -> None:
-        """Writes ``headwater.json`` atomically, readable by its owner only. Called when the service is ready."""
+        """Writes ``headwater.json`` atomically, readable by its owner only. Called when the API is ready."""
         note = ServiceNote(url=url, api_key=api_key, pid=os.getpid())
         write_private(self.note_file, msgspec.json.encode(note).decode() + "\n")
 

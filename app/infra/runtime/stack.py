@@ -8,7 +8,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -33,7 +33,7 @@ class Programs:
     """The programs of the Python processes, and of the JVM of the worker, as arguments of a Python interpreter."""
 
     init: tuple[str, ...] = ("-m", "clients.cli", "init")
-    api: tuple[str, ...] = ("-m", "app.main")
+    api: tuple[str, ...] = ("-m", "app.main", "--held")
     jvm: tuple[str, ...] = ("-m", "workers.jvm")
     worker: tuple[str, ...] = ("-m", "workers.main")
 
@@ -98,41 +98,58 @@ def _start(
         "HEADWATER_DATA_DIR": str(directory.path),
         "HEADWATER_HOST": LOOPBACK,
         "HEADWATER_PORT": str(port),
-        "JAVA_HOME": str(java_home(directory.path, environment)),
         "PYTHONPATH": _python_path(environment),
         "PYTHONUNBUFFERED": "1",
     }
     owner_url, administration = _start_servers(supervisor, directory, environment, variables)
-    supervisor.run(_initialisation(programs, directory, variables | administration, owner_url))
-    own = variables | administration | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
-    directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
-    api_key = _operator_key(directory)
     # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
-    # The worker cannot change tenants and keys: it has no login for that.
     certificate = environment.get("HEADWATER_TLS_CERTIFICATE")
-    api_ready = partial(is_api_ready, port, certificate)
-    supervisor.start(_server("api", programs.api, serving | administration, api_ready), wait=False)
+    api = _server("api", programs.api, serving | administration, partial(is_api_ready, port, certificate))
+    # It loads its modules while the database is prepared.
+    supervisor.start(replace(api, is_held=True), wait=False)
+    supervisor.run(_initialisation(programs, directory, variables | administration, owner_url))
+    supervisor.release("api")
+    api_key = _operator_key(directory)
+    java = {"JAVA_HOME": str(java_home(directory.path, environment))}
+    own = variables | administration | java | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
+    directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
+    # The worker cannot change tenants and keys: it has no login for that.
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
+    _start_worker(
+        supervisor,
+        directory,
+        programs,
+        serving | without | java,
+        partial(is_worker_ready, port, api_key, certificate),
+    )
+    supervisor.wait_ready("api")
+    url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
+    directory.announce(url, api_key)
+    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
+    to_standard_error("writes are accepted, and wait until the worker is ready")
+    supervisor.wait_ready("worker")
+
+
+def _start_worker(
+    supervisor: Supervisor,
+    directory: DataDirectory,
+    programs: Programs,
+    variables: Mapping[str, str],
+    ready: Callable[[], bool],
+) -> None:
+    """Starts the worker, and its JVM as another child, which outlives a worker that is killed."""
     jvms = str(directory.jvms)
-    # Its own child: it outlives a worker that is killed.
     supervisor.start(
         ChildSpec(
             name="jvm",
             command=(sys.executable, "-P", *programs.jvm, jvms),
-            environment=serving | without,
+            environment=variables,
             input_stays_open=True,
         ),
         wait=False,
     )
-    worker = (*programs.worker, jvms)
-    worker_ready = partial(is_worker_ready, port, api_key, certificate)
-    supervisor.start(_server("worker", worker, serving | without, worker_ready), wait=False)
-    supervisor.wait_ready("api")
-    supervisor.wait_ready("worker")
-    url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
-    directory.announce(url, api_key)
-    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
+    supervisor.start(_server("worker", (*programs.worker, jvms), variables, ready), wait=False)
 
 
 def _start_servers(

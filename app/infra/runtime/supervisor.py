@@ -54,13 +54,27 @@ class _Child:
         self.restart_at = 0.0
         self.restarts = 0
         self.rapid_deaths = 0
-        self.was_ready = False
+        self.is_held = spec.is_held
+        self.first_started_at = time.monotonic()
 
     def launch(self) -> None:
-        input_ = subprocess.PIPE if self.spec.input_stays_open else subprocess.DEVNULL
-        self.process = launch(self.spec, subprocess.PIPE, input_)
+        has_input = self.spec.input_stays_open or self.spec.is_held
+        self.process = launch(
+            self.spec, subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
+        )
         self.started_at = time.monotonic()
         self.log.follow(self.process)
+        if not self.is_held:
+            self.release()
+
+    def release(self) -> None:
+        """Lets the child go on, if it is one that waits for that, and those that are started after it."""
+        self.is_held = False
+        if self.spec.is_held and self.process is not None and self.process.stdin is not None:
+            # It may have ended meanwhile.
+            with suppress(BrokenPipeError):
+                self.process.stdin.write(b"\n")
+                self.process.stdin.flush()
 
 
 def to_standard_error(message: str) -> None:
@@ -109,11 +123,14 @@ class Supervisor:
         if wait:
             self.wait_ready(spec.name)
 
+    def release(self, name: str) -> None:
+        """Sends a held child the line that it waits for, and each one that is started in its place."""
+        self._children[name].release()
+
     def wait_ready(self, name: str) -> None:
         """Returns once the child is ready, and supervises all others meanwhile. Raises as ``start`` does."""
         child = self._children[name]
-        began = time.monotonic()
-        deadline = began + child.spec.ready_seconds_max
+        deadline = time.monotonic() + child.spec.ready_seconds_max
         while child.process is None or not child.spec.ready():
             self._pause()
             if child.rapid_deaths >= self._policy.deaths_before_ready_max:
@@ -123,8 +140,7 @@ class Supervisor:
             if time.monotonic() > deadline:
                 limit = child.spec.ready_seconds_max
                 raise StartError(f"{name} was not ready after {limit:g} s; {child.log.tail()}")
-        child.was_ready = True
-        self._report(f"{name} is ready ({time.monotonic() - began:.1f} s)")
+        self._report(f"{name} is ready ({time.monotonic() - child.first_started_at:.1f} s after its start)")
 
     def run(self, spec: ChildSpec) -> None:
         """Runs a command to its end, and supervises the children meanwhile.

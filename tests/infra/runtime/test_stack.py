@@ -35,21 +35,24 @@ if first:
     write_private(Path(sys.argv[sys.argv.index("--key-file") + 1]), "hw_first")
 """
 API = """
-import json, os
+import json, os, sys
+from pathlib import Path
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
-        names = [name for name in os.environ if name.startswith("HEADWATER_") or name == "JAVA_HOME"]
+        names = [name for name in os.environ if name.startswith("HEADWATER_")]
         given = {name: os.environ[name] for name in names} | {"checks": {"workers": {"ok": True}}}
-        self.wfile.write(json.dumps({"pid": os.getpid(), **given}).encode())
+        self.wfile.write(json.dumps({"pid": os.getpid(), "has_key": has_key, **given}).encode())
+assert sys.stdin.readline() == "\\n"
+has_key = (Path(os.environ["HEADWATER_DATA_DIR"]) / "operator.key").exists()
 HTTPServer((os.environ["HEADWATER_HOST"], int(os.environ["HEADWATER_PORT"])), Handler).serve_forever()
 """
 WORKER = """
 import json, os, time
 from pathlib import Path
-given = {name: value for name, value in os.environ.items() if name.startswith("HEADWATER_")}
+given = {name: os.environ[name] for name in os.environ if name.startswith("HEADWATER_") or name == "JAVA_HOME"}
 (Path(os.environ["HEADWATER_DATA_DIR"]) / "worker.json").write_text(json.dumps(given))
 time.sleep(1000)
 """
@@ -144,12 +147,14 @@ def test_stack_announces_itself_and_stops_cleanly(start, number):
     assert environment["HEADWATER_MIGRATION_DATABASE_URL"] == environment["HEADWATER_DATABASE_URL"]
     with psycopg.connect(environment["HEADWATER_ADMIN_DATABASE_URL"]) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("headwater_admin",)
-    of_worker = json.loads((service.data / "worker.json").read_text())
+    assert environment["has_key"], "the API served before the database was prepared"
+    of_worker = json.loads(service.eventually((service.data / "worker.json").read_text))
     assert of_worker["HEADWATER_ADMIN_DATABASE_URL"] == environment["HEADWATER_DATABASE_URL"]
     with redis.Redis.from_url(environment["HEADWATER_REDIS_URL"]) as client:
         assert client.ping()
-    assert (Path(environment["JAVA_HOME"]) / "bin" / "java").exists()
+    assert (Path(of_worker["JAVA_HOME"]) / "bin" / "java").exists()
     code, output, left = service.end(number)
+    assert output.index("serving on") < output.index("writes are accepted") < output.index("worker is ready")
     assert (code, left) == (0, [])
     assert output.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
     assert not (service.data / "headwater.json").exists()

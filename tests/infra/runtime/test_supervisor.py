@@ -99,6 +99,19 @@ def test_killed_child_is_reported_and_restarted(supervisor, messages):
     assert "restart 1 now" in report
 
 
+def test_held_child_waits_for_its_release_and_its_successors_do_not(supervisor, tmp_path):
+    path = tmp_path / "lives"
+    script = f"read line && echo lives >> {path} && exec sleep 1000"
+    supervisor.start(ChildSpec(name="held", command=shell(script), is_held=True), wait=False)
+    supervisor.run(ChildSpec(name="first", command=("sleep", "0.3")))
+    assert not path.exists()
+    supervisor.release("held")
+    lives = eventually(lambda: path.exists() and path.read_text())
+    assert lives == "lives\n"
+    os.kill(supervisor.pid("held"), signal.SIGKILL)
+    monitor_until(supervisor, lambda: path.read_text() == 2 * lives)
+
+
 def test_restart_ends_the_processes_of_the_dead_child(supervisor, tmp_path):
     note = tmp_path / "grandchild"
     spec = ChildSpec(name="parent", command=shell(f"sleep 1000 & echo $! > {note}; wait"), ready=note.exists)
