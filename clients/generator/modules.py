@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clients.generator.components import Components
-from clients.generator.structs import Structs
+from clients.generator.structs import HTML, Structs
 
 _PACKAGE: Final = "headwater_client.models"
 _CLIENT: Final = Path(__file__).parents[1] / "python"
@@ -25,6 +25,7 @@ _STANDARD: Final = {
     "Any": "from typing import Any",
     "Literal": "from typing import Literal",
     "msgspec": "import msgspec",
+    **{name: f"from headwater_client.html import {name}" for name in HTML.values()},
 }
 
 

@@ -12,6 +12,8 @@ from clients.generator.components import Components, Schema, is_mapping, union_o
 _LINE_MAX: Final = 120
 _SCALARS: Final = {"boolean": "bool", "integer": "int", "number": "float", "string": "str"}
 _NULL: Final = {"type": "null"}
+# By component: the class of headwater_client.html that shows it in notebooks.
+HTML: Final = {"ChangesPage": "ChangesHtml", "Dataset": "DatasetHtml", "RowsPage": "RowsHtml"}
 # In the client `format` is always an encoding of rows, and `form` has a name that is clearly another one.
 _NAMES: Final = {"self": "self_", "form": "delivery_format"}
 
@@ -54,7 +56,8 @@ class Structs:
         renamed = {attribute: member for member, attribute in names.items() if attribute != member}
         if renamed:
             options.append(f"rename={renamed!r}")
-        yield f"class {name}(msgspec.Struct, {', '.join(options)}):"
+        bases = [*([HTML[name]] if name in HTML else []), "msgspec.Struct"]
+        yield f"class {name}({', '.join([*bases, *options])}):"
         yield from _docstring(schema["description"], "    ")
         yield ""
         required = schema.get("required", ())

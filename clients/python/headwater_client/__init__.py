@@ -96,6 +96,7 @@ from headwater_client.tables import AsyncChanges, AsyncTable
 from headwater_client.transport.driver import Body
 from headwater_client.transport.pages import ChangeTable, RowTable
 from headwater_client.transport.walk import Since
+from headwater_client.webhook_signature import InvalidSignature, verify_webhook
 from headwater_client.write_options import WriteOptions
 
 __all__ = [
@@ -133,6 +134,7 @@ __all__ = [
     "Headwater",
     "Holder",
     "Instant",
+    "InvalidSignature",
     "Job",
     "JobUnfinished",
     "Lag",
@@ -187,4 +189,5 @@ __all__ = [
     "WriteExplanation",
     "WriteOptions",
     "sent_bytes",
+    "verify_webhook",
 ]

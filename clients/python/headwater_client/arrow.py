@@ -7,10 +7,13 @@ import io
 import re
 import sys
 from collections.abc import Iterable
+from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from headwater_client.html import ROWS_MAX, html_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,6 +74,20 @@ class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
         """A DuckDB relation, by default of the default connection. Raises MissingPackage."""
         source = required("duckdb", extra="duckdb") if connection is None else connection
         return source.from_arrow(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        """How notebooks show the data: the first rows."""
+        rows: list[dict[str, Any]] = []
+        try:
+            for part in self.parts:
+                rows += self._table(part).slice(0, ROWS_MAX - len(rows)).to_pylist()
+                if len(rows) == ROWS_MAX:
+                    break
+        except MissingPackage as missing:
+            return f"<p>{escape(str(missing))}</p>"
+        return html_table(
+            f"the first {len(rows)} rows" if len(rows) == ROWS_MAX else f"{len(rows)} rows", rows
+        )
 
 
 def _frame(polars: Any, part: bytes) -> Any:

@@ -122,6 +122,10 @@ class Table(TableValues):
         super().__init__(table)
         self._table = table
 
+    def _repr_html_(self) -> str:
+        """How notebooks show the table: what would be read. Nothing is requested."""
+        return self._table._repr_html_()
+
     def changes(
         self,
         *,

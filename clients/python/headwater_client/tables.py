@@ -13,6 +13,7 @@ import httpx2
 
 from headwater_client.arrow import ArrowData
 from headwater_client.calls.reading.read_jobs import ReadOptions
+from headwater_client.html import html_table
 from headwater_client.models import Dataset
 from headwater_client.operations import Operations
 from headwater_client.problem import Problem
@@ -75,6 +76,13 @@ class AsyncTable(AsyncTableValues):
         if scan is not None and scan.parts:
             return await self._operations.read_scan(scan)
         return await self._operations.read(self._dataset, wait=self._wait, **self._options)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show the table: what would be read. Nothing is requested."""
+        name = self._dataset.name if isinstance(self._dataset, Dataset) else self._dataset
+        options = [{"option": option, "value": value} for option, value in self._options.items()]
+        how = "read with to_arrow(), to_pandas(), to_polars() or to_duckdb()"
+        return html_table(f"table {name}: {how}", options, ("option", "value"))
 
     def changes(
         self,

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.html import ChangesHtml
+
 ChangeForm = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
 """The delivery format of changes."""
 
@@ -34,7 +36,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Of a `U`: the row before it. Absent in other forms."""
 
 
-class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
+class ChangesPage(ChangesHtml, msgspec.Struct, frozen=True, kw_only=True):
     """A page of the feed. One without changes is the last only if none is pending."""
 
     changes: tuple[Change, ...]

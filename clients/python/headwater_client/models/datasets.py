@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from headwater_client.html import DatasetHtml
+
 Aggregate = Literal[
     "sum", "min", "max", "count", "last", "last_non_null", "first", "bool_and", "bool_or", "collect"
 ]
@@ -301,7 +303,7 @@ class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The offset of the change that this one retracts."""
 
 
-class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+class Dataset(DatasetHtml, msgspec.Struct, frozen=True, kw_only=True):
     """A dataset."""
 
     name: str

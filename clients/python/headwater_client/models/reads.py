@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.html import RowsHtml
 from headwater_client.models.changes import Change
 from headwater_client.models.datasets import Field
 
@@ -172,7 +173,7 @@ class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "s
     """The file."""
 
 
-class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
+class RowsPage(RowsHtml, msgspec.Struct, frozen=True, kw_only=True):
     """Rows of a version, in the requested order, or in one that is always the same; all pages are of one version."""
 
     rows: tuple[dict[str, Any], ...]
