@@ -7,6 +7,7 @@ from typing import Final
 from app.core.compose import read_changes, read_corrections, read_memory, table_walk
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.core.timeline.service.plan_files import FilePlanner
+from app.features.objects.compose import process_keys
 from app.features.reads.content import JoinedContent
 from app.features.reads.handlers.lookups import get_row, lookup_rows
 from app.features.reads.handlers.reads import create_read
@@ -20,6 +21,7 @@ from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.service.lookup import RowLookup
 from app.features.reads.service.rows import ReadTable
 from app.features.reads.service.scans import ScanTables
+from app.features.reads.service.sealed_places import SealedPlaces
 from app.features.rendered_files.compose import rendered_files
 from app.features.versions.compose import version_of
 from app.infra.files.deletion_vector_file import VectorReader
@@ -30,6 +32,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
     platform, versions, memory = process.platform, version_of(process.platform), read_memory(process.platform)
     catalog, timeline = platform.stores.catalog, platform.stores.timeline
     later = LaterCorrections(timeline=timeline, corrections=read_corrections(platform))
+    places = SealedPlaces(secrets=process.once(process_keys).secrets)
     return {
         "read_table": ReadTable(
             catalog=catalog,
@@ -37,6 +40,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             versions=versions,
             walk=table_walk(platform, memory),
             later=later,
+            places=places,
         ),
         "row_lookup": RowLookup(
             catalog=catalog,
@@ -65,6 +69,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             slices=SliceReader(platform.reader, VectorReader(platform.storage)),
             memory=memory,
             rendered=process.once(rendered_files),
+            places=places,
         ),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -24,8 +24,9 @@ AFTER_ALL: Final = "\U0010ffff"
 class LiveGroups:
     """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order.
 
-    `ranges`: those of the names that are wanted, in order, without their ends; None for all. Groups have numbers only
-    without. `where`: base files that have no selected row by their statistics are left out; None for no filter.
+    `ranges`: those of the names that are wanted, one after another, without their ends; None for all. Groups have
+    numbers only without. `where`: base files that have no selected row by their statistics are left out; None for no
+    filter.
     """
 
     timeline: VersionGroups
@@ -38,14 +39,25 @@ class LiveGroups:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def reached(
-        self, definition: DatasetDefinition, *, where: Filter | None, globs: Sequence[str] | None
+        self,
+        definition: DatasetDefinition,
+        *,
+        where: Filter | None,
+        globs: Sequence[str] | None,
+        rank: Callable[[str], bytes] | None = None,
     ) -> LiveGroups:
-        """Those of partitions that may have rows which are selected. Raises VersionExpired, NotFound."""
-        if not prunes_partitions(definition, where=where, globs=globs):
+        """Those of partitions that may have rows which are selected. Raises VersionExpired, NotFound.
+
+        `rank`: the order of the partitions by their paths, where groups have partitions; None for that of the paths.
+        """
+        if rank is None and not prunes_partitions(definition, where=where, globs=globs):
             return self
         paths = self.timeline.partition_paths(self.tenant_id, self.dataset_id, self.version)
         selection = {path for path in paths if reaches_partition(definition, path, where=where, globs=globs)}
-        return self.of_partitions(paths, selection)
+        if rank is None:
+            return self.of_partitions(paths, selection)
+        ranges = [(f"{path}/", path + PARTITION_END) for path in sorted(selection, key=rank)]
+        return replace(self, ranges=ranges)
 
     def of_partitions(self, paths: Collection[str], selection: Collection[str]) -> LiveGroups:
         """Those of the wanted ones among the partitions of the version."""
@@ -67,8 +79,8 @@ class LiveGroups:
         Raises VersionExpired, NotFound.
         """
         limit = _FILES_MIN
-        for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
-            first, more = max(first, start), first < end
+        for start, end in self._ranges_from(first):
+            first, more = max(first, start) if start <= first < end else start, True
             while more:
                 batch = self.timeline.files_of_groups(*self._at, first, end, limit, self.where)
                 for name, _ in groupby(batch.files, key=lambda file: file.file_group):
@@ -80,6 +92,15 @@ class LiveGroups:
                     # No name is between: none contains a control character.
                     first = batch.files[-1].file_group + "\1"
                 limit = min(limit * 4, _FILES_MAX)
+
+    def _ranges_from(self, first: str) -> Sequence[tuple[str, str]]:
+        """The ranges from the one with a name on. Between two, in the order of names, it is the next one."""
+        if self.ranges is None:
+            return [("", AFTER_ALL)]
+        for number, (start, end) in enumerate(self.ranges):
+            if start <= first < end:
+                return self.ranges[number:]
+        return [each for each in self.ranges if each[0] >= first]
 
     def number(self, name: str) -> int:
         """The number of a group that was found."""

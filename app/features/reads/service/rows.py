@@ -22,6 +22,7 @@ from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.service.later_corrections import LaterCorrections, may_be_corrected
+from app.features.reads.service.sealed_places import NotSealed, PlaceKey, SealedPlaces
 from app.features.reads.values import RowPage
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.slices.ordered_walk import OrderedWalk
@@ -36,6 +37,7 @@ from app.kernel.commit.read_plan import GroupScan, in_globs, plan_read
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import FileKind
+from app.kernel.format.partition.fields import partition_sources
 from app.kernel.format.partition.members import key_fields, member_path
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.kernel.format.rows.projection import check_partitions, projection
@@ -103,15 +105,21 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
 class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
     """A position among the rows of a version: a live row of a file group. Groups are ordered by name.
 
-    `number`: in tokens of a reader that sees a part of the dataset, the place of the group among all groups of the
-    version, instead of its name, which has values of rows that may be hidden. Of rows in an order, it is the position
-    of the last row of the page before.
+    `seal`: in tokens of a reader that sees a part of the dataset, the group and the row, which show it nothing of
+    hidden rows. Of rows in an order, it is the position of the last row of the page before.
     """
 
     version: Annotated[int, msgspec.Meta(ge=0)]
     file_group: str = msgspec.field(name="group")
     row: Annotated[int, msgspec.Meta(ge=0)]
-    number: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    seal: str | None = None
+
+
+class _SealedPlace(msgspec.Struct, frozen=True, array_like=True):
+    """What the seal of a position has."""
+
+    file_group: str
+    row: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +131,7 @@ class ReadTable:
     versions: VersionOf
     walk: TableWalk
     later: LaterCorrections
+    places: SealedPlaces
 
     def page(self, dataset: Dataset, query: RowQuery, access: RowAccess = EVERYTHING) -> RowPage:
         """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
@@ -161,13 +170,15 @@ class ReadTable:
             version=position.version,
             kinds=tuple(FileKind),
         )
-        group_numbers = groups if access.restricted else None
-        if group_numbers is None:
-            groups = groups.reached(definition, where=selection.where, globs=selection.partitions)
-        position = _with_name(position, group_numbers)
+        seal, position = self._opened(dataset, position, access)
+        rank = None
+        if seal is not None and definition.bucket.mode is not BucketMode.KEY_DYNAMIC:
+            # The order of partitions would show the hidden values that their paths have.
+            rank = seal.rank if bound.hides_any(partition_sources(definition)) else None
+        groups = groups.reached(definition, where=selection.where, globs=selection.partitions, rank=rank)
         kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
         # The rows that follow in an order may be in any group.
-        from_group = ("", 0) if selection.order else (position.file_group, position.number or 0)
+        from_group = "" if selection.order else position.file_group
         scans = chain.from_iterable(
             plan_read(
                 definition,
@@ -175,7 +186,7 @@ class ReadTable:
                 where=selection.where,
                 partitions=selection.partitions,
             )
-            for files in groups.batches(*from_group)
+            for files in groups.batches(from_group)
         )
         place = RowPlace(file_group=position.file_group, row=position.row)
         if selection.order:
@@ -194,7 +205,7 @@ class ReadTable:
             schema_id=selection.result_schema.id,
             next_page_token=None
             if following is None
-            else _encode(dataset, query, _without_name(following, group_numbers)),
+            else _encode(dataset, query, _sealed(dataset, following, seal)),
             corrected=self.later.of_rows(dataset, position.version, rows.column(OFFSET_COLUMN))
             if corrects
             else None,
@@ -208,6 +219,28 @@ class ReadTable:
         after = None if query.page_token is None else last
         page = ordered.page(selection, scans, selection.order, after, query.limit)
         return page.rows, page.last
+
+    def _opened(
+        self, dataset: Dataset, position: _RowPosition, access: RowAccess
+    ) -> tuple[PlaceKey | None, _RowPosition]:
+        """The position of a token, and what seals the next one; None for a reader that may see the names of groups.
+
+        Raises InvalidRequest for a token of a reader with another access, Unavailable.
+        """
+        if not access.restricted:
+            if position.seal is not None:
+                raise unknown_token()
+            return None, position
+        if position.file_group:
+            raise unknown_token()
+        if position.seal is None:
+            return self.places.latest(), position
+        try:
+            key, content = self.places.open(_scope(dataset, position), position.seal)
+        except NotSealed:
+            raise unknown_token() from None
+        place = msgspec.msgpack.decode(content, type=_SealedPlace)
+        return key, _RowPosition(version=position.version, file_group=place.file_group, row=place.row)
 
     def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
         if query.page_token is not None:
@@ -352,25 +385,17 @@ def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
     return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions, *order)
 
 
-def _without_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
-    """The position for a token. `groups`: those of the version; None if the reader may see their names."""
-    if groups is None:
+def _sealed(dataset: Dataset, position: _RowPosition, seal: PlaceKey | None) -> _RowPosition:
+    """The position for a token. `seal`: None if the reader may see the names of groups."""
+    if seal is None:
         return position
-    return msgspec.structs.replace(position, file_group="", number=groups.number(position.file_group))
+    content = msgspec.msgpack.encode(_SealedPlace(position.file_group, position.row))
+    text = seal.seal(_scope(dataset, position), content)
+    return _RowPosition(version=position.version, file_group="", row=0, seal=text)
 
 
-def _with_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
-    """The position of a token. Raises InvalidRequest for a token of a reader with another access."""
-    if groups is None and position.number is None:
-        return position
-    if groups is None or position.file_group:
-        raise unknown_token()
-    if position.number is None:
-        return position
-    name = groups.name(position.number)
-    if name is None:
-        raise unknown_token()
-    return msgspec.structs.replace(position, file_group=name)
+def _scope(dataset: Dataset, position: _RowPosition) -> str:
+    return f"rows {dataset.id} {position.version}"
 
 
 def _encode(dataset: Dataset, query: RowQuery, position: _RowPosition) -> str:

@@ -35,6 +35,7 @@ from app.features.reads.scans import (
     ScanQuery,
     link_options,
 )
+from app.features.reads.service.sealed_places import NotSealed, SealedPlaces
 from app.features.reads.tasks import PART_BYTES
 from app.features.rendered_files.service.files import RenderedFiles
 from app.features.versions.service.versions import VersionOf
@@ -45,7 +46,6 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.kernel.commit.read_plan import in_globs, plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
-from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind, readable_files
 from app.kernel.format.result_file import RunFile
@@ -80,12 +80,17 @@ class _PartName(msgspec.Struct, frozen=True, array_like=True):
     end: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-# Parts of a reader that sees a part of the dataset. A rendered file is named by its digests. Other rows are those of a
-# file group, by the number of the group among all of the version, instead of its name, which has values of rows that
-# may be hidden; of its base files alone, by the complement of the number.
-_RenderedPlace = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}/[0-9a-f]{32}$")]
-_GroupNumber = Annotated[int, msgspec.Meta(ge=-INT64_MAX, le=INT64_MAX)]
-_Place = _PartName | _RenderedPlace | _GroupNumber
+class _SealedGroup(msgspec.Struct, frozen=True, array_like=True):
+    """What the seal of a merged group has. `only_base`: whether the rows are those of its base files."""
+
+    file_group: str
+    only_base: bool
+
+
+# A part of a reader that sees a part of the dataset: a rendered file by its digests, or the seal of a file group, whose
+# name has values of rows that may be hidden.
+_SeenPlace = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{16}/[0-9a-f]{32}|[A-Za-z0-9_-]{300,})$")]
+_Place = _PartName | _SeenPlace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +105,7 @@ class ScanTables:
     slices: SliceReader
     memory: MemoryBudget
     rendered: RenderedFiles
+    places: SealedPlaces
 
     def plan(self, dataset: Dataset, new: CreateScan, access: RowAccess = EVERYTHING) -> PlannedScan:
         """The parts of a version, which is kept from now on for the requested time.
@@ -163,9 +169,9 @@ class ScanTables:
         RenderingUnderWay.
         """
         place = _place(name)
-        if isinstance(place, str) and access.restricted and version <= dataset.version:
+        if _is_rendered(place) and access.restricted and version <= dataset.version:
             self._keep(dataset, version, _PART_SECONDS)
-            return self._rendered(dataset, access, place)
+            return self._rendered(dataset, access, str(place))
         definition, sources = self._found(dataset, version, name, access)
         result_schema = projection(definition.schema, columns)
         layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
@@ -205,12 +211,12 @@ class ScanTables:
         """
         place = _place(name)
         # A version that does not exist has no parts, either.
-        if version > dataset.version or isinstance(place, str):
+        if version > dataset.version or _is_rendered(place):
             raise _no_part(name)
-        if isinstance(place, int) != access.restricted:
+        if isinstance(place, str) != access.restricted:
             raise _no_part(name)
         self._keep(dataset, version, _PART_SECONDS)
-        if isinstance(place, int):
+        if isinstance(place, str):
             sources = self._group(dataset, version, place, name)
         else:
             sources = [self._source(dataset, version, place, name)]
@@ -252,7 +258,7 @@ class ScanTables:
         layouts = _Layouts(
             self.catalog, dataset, definition.schema, projection(definition.schema, new.columns)
         )
-        groups = self._groups(dataset, version)
+        groups, seal = self._groups(dataset, version), self.places.latest()
         only_base = new.query is ScanQuery.READ_OPTIMIZED
         files: list[DataFile] = []
         parts: list[PlannedPart] = []
@@ -271,11 +277,11 @@ class ScanTables:
                         "the service would have to merge too many rows for a key that sees a part of them: select "
                         "partitions, or use a read job"
                     )
-                number = groups.number(scan.file_group)
                 # Sizes and numbers of rows would be those of rows that may be hidden.
-                name = _name(~number if only_base else number)
+                content = msgspec.msgpack.encode(_SealedGroup(scan.file_group, only_base))
+                name = _name(seal.seal(_scope(dataset, version), content))
                 parts.append(PlannedPart(name=name, checksum=None, rows=None, size_bytes=None))
-        return parts + [
+        parts += [
             PlannedPart(
                 name=_name(f"{file.view}/{file.content}"),
                 checksum=file.content,
@@ -284,8 +290,10 @@ class ScanTables:
             )
             for file in self.rendered.require(dataset, definition, access, files)
         ]
+        # The order of the groups would show hidden values.
+        return sorted(parts, key=lambda part: part.name)
 
-    def _rendered(self, dataset: Dataset, access: RowAccess, place: _RenderedPlace) -> RunFile:
+    def _rendered(self, dataset: Dataset, access: RowAccess, place: str) -> RunFile:
         """A rendered file. Raises NotFound unless the reader sees exactly this, RenderingUnderWay."""
         view, content = place.split("/")
         found = self.rendered.find(dataset, access, view, content)
@@ -297,13 +305,15 @@ class ScanTables:
             checksum=content,
         )
 
-    def _group(self, dataset: Dataset, version: int, place: _GroupNumber, name: str) -> Sequence[TableRows]:
-        """The rows of a group by its number. Raises NotFound, VersionExpired."""
-        group = self._groups(dataset, version).name(max(place, ~place))
-        if group is None:
-            raise _no_part(name)
-        live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [group])
-        files = _in_order(file for file in live_files if place >= 0 or file.kind is FileKind.BASE)
+    def _group(self, dataset: Dataset, version: int, seal: str, name: str) -> Sequence[TableRows]:
+        """The rows of a group by its seal. Raises NotFound, VersionExpired, Unavailable."""
+        try:
+            _, content = self.places.open(_scope(dataset, version), seal)
+        except NotSealed:
+            raise _no_part(name) from None
+        group = msgspec.msgpack.decode(content, type=_SealedGroup)
+        live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [group.file_group])
+        files = _in_order(file for file in live_files if not group.only_base or file.kind is FileKind.BASE)
         if any(file.kind is FileKind.LOG for file in files):
             return [MergedRows(files=tuple(files))]
         return [BaseRows(file=file, first=0, end=file.row_count) for file in files]
@@ -459,6 +469,14 @@ def _place(name: str) -> _Place:
     if isinstance(place, _PartName) and ("\0" in place.file_group or place.first > place.end):
         raise _no_part(name)
     return place
+
+
+def _is_rendered(place: _Place) -> bool:
+    return isinstance(place, str) and "/" in place
+
+
+def _scope(dataset: Dataset, version: int) -> str:
+    return f"scan {dataset.id} {version}"
 
 
 def _no_part(name: str) -> NotFound:

@@ -7,13 +7,14 @@ reader requested, so that all files of a response have the same columns.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from app.access.errors import NotFound
@@ -31,6 +32,7 @@ from app.infra.files.checksums import HashingSink
 from app.infra.files.parquet_file import parquet_sink
 from app.kernel.changelog.delivery_forms import ChangeForm, one_array
 from app.kernel.format.file_format import FileCompression
+from app.kernel.format.rows.row_hashes import row_hashes
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -40,10 +42,12 @@ CHANGES_SEGMENT: Final = "changes"
 CHANGE_TYPE: Final = pa.field("_change_type", pa.string(), nullable=False)
 """The column that says what a row is: insert, delete, update_preimage or update_postimage."""
 _PAGE_CHANGES: Final = 128 * 1024
+# How many changes are put into another order at once.
+_HIDDEN_ORDER_CHANGES: Final = 1024 * 1024
 _ROW_GROUP_ROWS: Final = 512 * 1024
 _PATH: Final = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,17})/([0-9a-f]{32})\.parquet", re.ASCII)
 # Part of each key: increment it when the same changes are written as other bytes.
-_EDITION: Final = 1
+_EDITION: Final = 2
 _VIEW_BYTES: Final = 8
 
 
@@ -106,22 +110,44 @@ class ChangeRendering:
             schema_id=self.selection.schema.id,
             access=self.selection.access,
         )
-        position = self.source.first_offset
+        in_order = self._in_hidden_order if self.selection.access.masked else self._in_feed_order
         # They are read once or twice, so the fastest form is the best.
         with parquet_sink(
             sink, "changes", schema, row_group_rows=_ROW_GROUP_ROWS, compression=FileCompression.LZ4
         ) as parquet:
-            while position < self.source.next_offset:
-                page = self.feed.page(self.selection.dataset, position, query)
-                if page.events.table.num_rows:
-                    parquet.write(_rows(page.events.table, schema))
-                if page.next_since <= position:
-                    break
-                position = page.next_since
+            for rows in in_order(query):
+                parquet.write(rows)
             if not parquet.rows:
                 return RenderedRows(row_count=0)
             parquet.finish()
         return RenderedRows(row_count=parquet.rows)
+
+    def _in_feed_order(self, query: FeedQuery) -> Iterator[pa.Table]:
+        position = self.source.first_offset
+        while position < self.source.next_offset:
+            page = self.feed.page(self.selection.dataset, position, query)
+            if page.events.table.num_rows:
+                yield _rows(page.events.table, self.selection.arrow_schema)
+            if page.next_since <= position:
+                break
+            position = page.next_since
+
+    def _in_hidden_order(self, query: FeedQuery) -> Iterator[pa.Table]:
+        """The rows by their hashes: a commit has changes by partition and key, whose order would show masked values.
+
+        Each round over the feed takes a part of the hashes, as many rows as fit into memory.
+        """
+        change_count = self.source.next_offset - self.source.first_offset
+        parts = np.uint64(-(-change_count // _HIDDEN_ORDER_CHANGES))
+        for part in range(int(parts)):
+            tables, hashes = [self.selection.arrow_schema.empty_table()], [np.zeros(0, dtype=np.uint64)]
+            for rows in self._in_feed_order(query):
+                of_rows = row_hashes(rows)
+                in_part = np.flatnonzero(of_rows % parts == part)
+                tables.append(rows.take(pa.array(in_part)))
+                hashes.append(of_rows[in_part])
+            order = np.argsort(np.concatenate(hashes), kind="stable")
+            yield pa.concat_tables(tables).take(pa.array(order))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -108,6 +109,10 @@ class _ServedFile(msgspec.Struct, frozen=True, kw_only=True):
     def row_count(self) -> int:
         return self.source.live_rows if self.rendering is None else self.rendering.row_count
 
+    def shown_path(self) -> str:
+        """The path of a rendered file, which depends on what the reader sees only."""
+        return "" if self.rendering is None else self.rendering.path
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableQueries:
@@ -164,15 +169,18 @@ class TableQueries:
             if _is_stated(at):
                 times = self.timeline.commit_times(dataset.tenant_id, dataset.id, [version])
                 committed_at = milliseconds(times[version]) if version in times else None
-            response = _FileLines(self, read, form, committed_at)
+            table_files: list[_ServedFile] = []
             for batch in self._batches(read, form, version, where, limit):
-                lines += response.of(batch)
-                if len(lines) > FILES_MAX:
+                table_files += batch
+                if len(table_files) > FILES_MAX:
                     raise InvalidRequest.of_member(
                         "predicateHints",
                         "read less of it with predicates, or have its owner compact it",
                         f"the table has more than {FILES_MAX:,} files for this query",
                     )
+            if table.access.restricted:
+                table_files.sort(key=_ServedFile.shown_path)
+            lines += _FileLines(self, read, form, committed_at).of(table_files)
         return TableLines(version=version, response_format=form.format.response_format, lines=lines)
 
     def _version(self, table: SharedTable, at: TableVersion) -> int:
@@ -211,15 +219,16 @@ class TableQueries:
         """The base files with rows, some at a time. Those of a restricted reader are pruned when they are rendered: how
         their source is pruned would show it bounds of hidden rows.
         """
-        prune = None if read.table.access.restricted else where
-        files: list[DataFile] = []
-        for group in self.planner.base_files(read.table.dataset, form.definition, version, prune):
-            files += [file for file in group.files if file.live_rows]
-            if len(files) >= _BATCH:
-                yield files
-                files = []
-        if files:
-            yield files
+        in_part = read.table.access.restricted
+        groups = self.planner.base_files(
+            read.table.dataset, form.definition, version, None if in_part else where
+        )
+        files: Iterator[DataFile] = (file for group in groups for file in group.files if file.live_rows)
+        if in_part:
+            # A limit takes the first. Their names are random, and their partitions have hidden values.
+            files = iter(sorted(files, key=lambda file: blake2b(file.path.encode()).digest()))
+        while batch := list(islice(files, _BATCH)):
+            yield batch
 
     def _served(
         self,

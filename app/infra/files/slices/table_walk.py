@@ -121,7 +121,8 @@ class TableWalk:
     ) -> WalkedRows:
         """At most `limit` selected rows from a place on, in the order of the groups and of their rows.
 
-        `scans`: the plan, in this order, which is iterated no further than the page needs.
+        `scans`: the plan from the group of the place on, in this order, which is iterated no further than the page
+        needs.
         A page also ends before `bytes_max` bytes, and after `SCANNED_ROWS_MAX` scanned rows or `SCANNED_BYTES_MAX`
         scanned bytes, however few rows are selected. Raises CorruptFile.
         """
@@ -185,8 +186,6 @@ class TableWalk:
 def _planned_from(scans: Iterable[GroupScan], place: RowPlace) -> Iterator[tuple[GroupScan, int, int | None]]:
     """The row ranges of the plan after a place."""
     for scan in scans:
-        if scan.file_group < place.file_group:
-            continue
         first_row = place.row if scan.file_group == place.file_group else 0
         for first, end in scan.row_ranges:
             if end is None or end > first_row:

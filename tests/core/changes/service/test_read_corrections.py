@@ -26,6 +26,7 @@ from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.rows.changelog import Op
 from tests.support.retained_versions import versions_of
+from tests.support.sealed_places import SEALED_PLACES
 from tests.support.shares import share
 from tests.support.table_feed import TableFeed, later_corrections_of
 from tests.support.versioned_tables import KINDS, VersionedTable, kind_of, written_versioned_table
@@ -186,6 +187,7 @@ def test_corrections_of_a_version_before_the_earliest_offset_are_refused(version
     cut_at = ends[len(ends) // 2]
     storage = versioned.table.storage
     cut = ReadTable(
+        places=SEALED_PLACES,
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
@@ -274,6 +276,7 @@ def _table_reader(versioned: VersionedTable) -> ReadTable:
     storage = versioned.table.storage
     tables = TableReader(storage, versioned.table.reader, MemoryBudget(bytes_max=2**26))
     return ReadTable(
+        places=SEALED_PLACES,
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),

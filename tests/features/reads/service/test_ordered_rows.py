@@ -28,6 +28,7 @@ from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.features.reads.service.test_read_table import Counted, use_case
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
+from tests.support.sealed_places import SEALED_PLACES
 from tests.support.shares import share
 from tests.support.table_feed import later_corrections_of
 from tests.support.versioned_tables import (
@@ -309,6 +310,7 @@ def test_reading_has_a_bound_that_names_the_read_job(
 def test_pages_in_order_have_a_bound_in_bytes(many_files: VersionedTable) -> None:
     walk = TableWalk(groups=Counted(many_files.table.storage, reader=many_files.table.reader), bytes_max=300)
     reading = ReadTable(
+        places=SEALED_PLACES,
         catalog=many_files,
         timeline=many_files,
         versions=versions_of(many_files),

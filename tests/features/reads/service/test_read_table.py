@@ -32,6 +32,7 @@ from app.kernel.format.rows.changelog import fold
 from app.kernel.sql.conditions.prune import RowFilter
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import versions_of
+from tests.support.sealed_places import SEALED_PLACES
 from tests.support.shares import share
 from tests.support.table_feed import later_corrections_of
 from tests.support.versioned_tables import (
@@ -89,6 +90,7 @@ class Counted:
 
 def use_case(versioned: VersionedTable, tables: Counted | None = None) -> ReadTable:
     return ReadTable(
+        places=SEALED_PLACES,
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),

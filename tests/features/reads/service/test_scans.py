@@ -44,6 +44,7 @@ from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.lake_table import COMPACT, Write
 from tests.support.rendered_tables import rendered_files_of
 from tests.support.retained_versions import RetainedVersions, versions_of
+from tests.support.sealed_places import SEALED_PLACES
 from tests.support.shares import share
 from tests.support.versioned_tables import (
     DAYS,
@@ -87,6 +88,7 @@ class Scanner:
         slices = SliceReader(ParquetReader(storage), VectorReader(storage))
         self.versioned.__class__ = History
         self.tables = ScanTables(
+            places=SEALED_PLACES,
             catalog=self.versioned,  # type: ignore[arg-type]
             timeline=self.versioned,  # type: ignore[arg-type]
             planner=FilePlanner(timeline=self.versioned),

@@ -31,6 +31,7 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
+from tests.support.sealed_places import SEALED_PLACES
 from tests.support.shares import share
 from tests.support.table_feed import later_corrections_of
 from tests.support.versioned_tables import (
@@ -128,6 +129,7 @@ def live_rows(versioned: VersionedTable) -> dict[tuple[Any, ...], Row]:
     """The rows with their meta columns by key, as readers see them."""
     tables = TableReader(versioned.table.storage, versioned.table.reader, MEMORY)
     reading = ReadTable(
+        places=SEALED_PLACES,
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
