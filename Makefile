@@ -134,9 +134,9 @@ open-readers: setup ## build the environments of the engines that `make test-ope
 	@$(ENVIRONMENT) --locks-only --venv .venv-bench-spark-$(OPEN_SPARK) \
 		requirements/build.txt requirements/bench-spark-$(OPEN_SPARK).txt
 
-test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000, OPEN_COMBINATIONS=10000)
+test-open: open-readers ## engines read every version of generated tables: DuckDB, PyIceberg, Polars, chDB, Daft, Spark (OPEN_HISTORIES=1000, OPEN_COMBINATIONS=10000, OPEN_SERVED=400)
 	@OPEN=long SHARES=long OPEN_HISTORIES=$(or $(OPEN_HISTORIES),1000) OPEN_COMBINATIONS=$(or $(OPEN_COMBINATIONS),10000) \
-		$(BIN)/python -m pytest tests/open
+		OPEN_SERVED=$(or $(OPEN_SERVED),400) $(BIN)/python -m pytest tests/open
 
 check: setup lint types contracts
 

@@ -16,9 +16,10 @@ from tests.open.datasets import Json, OpenDataset, Tenant, answered
 from tests.open.grants import Restriction
 from tests.open.served_bytes import plain
 
-_NUMBERS: Final = 0x5B97E9081D000000
+FIRST_NUMBER: Final = 0x5B97E9081D000000
 """The least marked number. Those of a dataset differ from it in the last three bytes."""
-_TOP: Final = _NUMBERS.to_bytes(8, "little")[3:]
+NUMBERS_MAX: Final = 0xFFFFFF
+_TOP: Final = FIRST_NUMBER.to_bytes(8, "little")[3:]
 _TEXT: Final = re.compile(rb"Q7([0-9a-f]{6})Z")
 _DECIMAL: Final = re.compile(rb"(?<!\d)\d{19}(?!\d)")
 _LITTLE: Final = re.compile(rb"([\x00-\xff]{3})" + re.escape(_TOP))
@@ -116,10 +117,10 @@ class _Writer:
         }
 
     def _text(self) -> str:
-        return f"Q7{next(self.values) & 0xFFFFFF:06x}Z"
+        return f"Q7{next(self.values) & NUMBERS_MAX:06x}Z"
 
     def _number(self) -> int:
-        return _NUMBERS + (next(self.values) & 0xFFFFFF)
+        return FIRST_NUMBER + (next(self.values) & NUMBERS_MAX)
 
 
 def marks(content: bytes) -> set[int]:
@@ -130,8 +131,8 @@ def marks(content: bytes) -> set[int]:
 def _marks(content: bytes) -> Iterator[int]:
     yield from (int(each, 16) for each in _TEXT.findall(content))
     for each in _DECIMAL.findall(content):
-        number = int(each) - _NUMBERS
-        if 0 <= number <= 0xFFFFFF:
+        number = int(each) - FIRST_NUMBER
+        if 0 <= number <= NUMBERS_MAX:
             yield number
     yield from (int.from_bytes(each, "little") for each in _LITTLE.findall(content))
     yield from (int.from_bytes(each, "big") for each in _BIG.findall(content))
