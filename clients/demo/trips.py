@@ -8,7 +8,7 @@ from typing import Final
 from clients.demo.trip_generator import CITIES, KEY, Row, TripGenerator, trips_dataset
 from headwater_client import Dataset, Headwater, Job, JobUnfinished, Problem, WriteOptions
 from headwater_client.cli.failure import CommandError
-from headwater_client.cli.output import print_table
+from headwater_client.cli.printing.output import print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Operation, Overwrite
 

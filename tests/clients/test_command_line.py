@@ -107,6 +107,8 @@ def test_rows_have_every_form(command: CommandLine, written: Dataset) -> None:
     )
     assert command("rows", "orders", "-o", "csv", "--where", "id > 9").out == "id,note\n"
     assert len(command("rows", "orders", "--limit", 2).items) == 2
+    latest = command("rows", "orders", "--order-by", "id:desc", "--limit", 2).items
+    assert [row["id"] for row in latest] == [3, 2]
     assert command("rows", "orders", "--version", 1, "--where", "id = 2").items == [{"id": 2, "note": "b"}]
     missing = command("rows", "nowhere", fails=3)
     assert "not-found" in missing.err

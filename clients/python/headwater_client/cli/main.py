@@ -9,10 +9,11 @@ from importlib.metadata import entry_points, version
 
 import httpx2
 from cyclopts import App, CycloptsError
+from cyclopts import Group as Section
 
 from headwater_client.cli.failure import CommandError, ExitCode, code_of, sentences
-from headwater_client.cli.registry import COMMANDS, Command, Commands, completed, merged
-from headwater_client.cli.text import visible
+from headwater_client.cli.printing.text import visible
+from headwater_client.cli.registry import COMMANDS, OTHERS, SECTIONS, Command, Commands, completed, merged
 from headwater_client.problem import JobUnfinished, Problem, TransactionUnfinished
 
 ENTRY_POINTS = "headwater.commands"
@@ -28,20 +29,26 @@ def build(commands: Commands, words: Sequence[str] = ()) -> App:
         help_format="markdown",
         suppress_keyboard_interrupt=False,
     )
+    headwater.register_install_completion_command(help="Complete commands with the Tab key in this shell.")
+    others = Section(OTHERS, sort_key=len(SECTIONS))
+    sections: dict[str, Section] = {}
+    for place, (text, names) in enumerate(SECTIONS):
+        sections |= dict.fromkeys(names, Section(text, sort_key=place))
     for name, entry in commands.items():
         is_chosen = name in words[:1]
+        section = sections.get(name, others)
         if isinstance(entry, Command):
-            _add(headwater, name, entry, is_chosen)
+            _add(headwater, name, entry, is_chosen, section)
             continue
-        group = App(name=name, help=entry.text)
+        group = App(name=name, help=entry.text, group=section)
         for each, command in entry.commands.items():
-            _add(group, each, command, is_chosen and each in words[1:2])
+            _add(group, each, command, is_chosen and each in words[1:2], None)
         headwater.command(group)
     return headwater
 
 
-def _add(app: App, name: str, command: Command, is_chosen: bool) -> None:
-    app.command(command.target, name=name, help=None if is_chosen else command.text)
+def _add(app: App, name: str, command: Command, is_chosen: bool, section: Section | None) -> None:
+    app.command(command.target, name=name, help=None if is_chosen else command.text, group=section)
 
 
 def all_commands() -> Commands:

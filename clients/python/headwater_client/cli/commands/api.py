@@ -11,12 +11,12 @@ import httpx2
 import msgspec
 from cyclopts import Parameter
 
-from headwater_client.cli.documents import content
+from headwater_client.cli.arguments.documents import content
+from headwater_client.cli.arguments.names import Flag, Texts
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.names import Flag, Texts
-from headwater_client.cli.output import on_terminal, put
+from headwater_client.cli.printing.output import on_terminal, put
+from headwater_client.cli.printing.text import visible
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.cli.text import visible
 from headwater_client.transport.driver import Body
 
 _TEXTS: Final = ("application/json", "application/problem+json", "application/x-ndjson", "text/")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from headwater_client.cli.jobs_output import counts_text
-from headwater_client.cli.names import Names
-from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.arguments.names import Names
+from headwater_client.cli.printing.jobs_output import counts_text
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
 from headwater_client.models import Job

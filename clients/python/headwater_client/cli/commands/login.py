@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from getpass import getpass
+from typing import Any, Final
 
 import msgspec
 
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.profiles import Profile, profiles_file, read_profiles, write_profiles
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.profiles import Profile, Profiles, profiles_file, read_profiles, write_profiles
+from headwater_client.cli.service import named
 from headwater_client.client import Headwater
 
 
-def login(url: str, *, profile: str = "default", default: bool = True) -> None:
+def login(url: str, /, *, profile: str = "default", default: bool = True) -> None:
     """Store the URL and a key of a service as a profile, once the service accepts the key.
 
     The key is read from the terminal without being shown, or from the standard input. It is never printed.
@@ -45,3 +49,41 @@ def login(url: str, *, profile: str = "default", default: bool = True) -> None:
         )
     )
     print(f"Profile {profile}: tenant {identity.tenant.name} of {url}. It is stored in {profiles_file()}.")
+
+
+def logout(profile: str = "default", /) -> None:
+    """Remove a profile with its key from this machine. The key stays valid.
+
+    Example: `headwater logout production`
+
+    Parameters
+    ----------
+    profile
+        The name of the profile.
+    """
+    known = read_profiles()
+    named(known, profile)
+    kept = {name: each for name, each in known.profiles.items() if name != profile}
+    default = None if known.default == profile else known.default
+    write_profiles(Profiles(default=default, profiles=kept))
+    print(f"Profile {profile} is removed.")
+
+
+def list_profiles(*, output: Output = OUTPUT) -> None:
+    """List profiles, without their keys.
+
+    Example: `headwater profiles`
+    """
+    known = read_profiles()
+    found = [
+        {"name": name, "url": each.url, "default": name == known.default}
+        for name, each in sorted(known.profiles.items())
+    ]
+    output.items(found, _PROFILES)
+
+
+_PROFILES: Final[Sequence[TableColumn[dict[str, Any]]]] = (
+    TableColumn("NAME", lambda each: each["name"]),
+    TableColumn("URL", lambda each: each["url"]),
+    TableColumn("DEFAULT", lambda each: each["default"]),
+)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from headwater_client.cli.documents import document, json_object
-from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.arguments.documents import document, json_object
+from headwater_client.cli.arguments.names import InputFile
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import CreateSource, Source
 
@@ -23,7 +23,7 @@ def list_sources(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -
         output.items(client.sources(), _COLUMNS)
 
 
-def create(file: Path, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def create(file: InputFile, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Register a source.
 
     Example: `headwater sources create source.json`
@@ -39,7 +39,7 @@ def create(file: Path, *, service: ServiceChoice = SERVICE, output: Output = OUT
     output.done(f"Source {made.name} has the id {made.id}.", made)
 
 
-def show(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a source: its settings, its position, its last round and its last error.
 
     Example: `headwater sources show invoices`
@@ -53,7 +53,9 @@ def show(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTP
         output.item(client.get_source(source))
 
 
-def run(source: str, *, wait: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def run(
+    source: str, /, *, wait: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """Start a round now, and wait for its rows.
 
     Example: `headwater sources run invoices`
@@ -70,7 +72,7 @@ def run(source: str, *, wait: float = 600, service: ServiceChoice = SERVICE, out
     output.item(job)
 
 
-def pause(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def pause(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Pause a source. A round that runs is finished.
 
     Example: `headwater sources pause invoices`
@@ -84,7 +86,7 @@ def pause(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUT
         _stated(output, client.pause_source(source))
 
 
-def resume(source: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def resume(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Resume a source, also after it has failed or finished.
 
     Example: `headwater sources resume invoices`
@@ -99,7 +101,7 @@ def resume(source: str, *, service: ServiceChoice = SERVICE, output: Output = OU
 
 
 def reset(
-    source: str, *, position: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    source: str, /, *, position: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Move a source to a position, after which it reads everything again.
 
@@ -118,7 +120,7 @@ def reset(
     output.done(f"Source {moved.name} is at {msgspec.json.encode(moved.position).decode()}.", moved)
 
 
-def delete(source: str, *, service: ServiceChoice = SERVICE) -> None:
+def delete(source: str, /, *, service: ServiceChoice = SERVICE) -> None:
     """Delete a source. Its dataset and its rows stay.
 
     Example: `headwater sources delete invoices`

@@ -7,7 +7,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from headwater_client.cli.output import OUTPUT, Output
+from headwater_client.cli.printing.output import OUTPUT, Output
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Identity
 from headwater_client.problem import problem_of

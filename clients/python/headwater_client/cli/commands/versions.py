@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from headwater_client.cli.jobs_output import print_job
-from headwater_client.cli.names import Before, Names
-from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn, print_table
-from headwater_client.cli.points import point
+from headwater_client.cli.arguments.names import Before, Names
+from headwater_client.cli.arguments.points import point
+from headwater_client.cli.printing.jobs_output import print_job
+from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Instant, NamedVersion, RowCounts
 
@@ -25,6 +25,7 @@ def log(
     state: Names = None,
     since: Before = None,
     until: Before = None,
+    version: int | None = None,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
@@ -46,9 +47,13 @@ def log(
         Only what was requested from this time on, such as 2026-11-29 (UTC), or 12h for the last twelve hours.
     until
         Only what was requested before this time.
+    version
+        Only what made this version.
     """
     with service.client() as client:
-        found = client.timeline(dataset, actions=action, states=state, since=since, until=until)
+        found = client.timeline(
+            dataset, actions=action, states=state, since=since, until=until, version=version
+        )
         output.items(islice(found, limit), _LOG)
 
 

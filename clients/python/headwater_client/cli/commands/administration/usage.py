@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Final, Literal
 
-from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn
+from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
 from headwater_client.models import Usage

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from headwater_client.cli.moments import instant, instant_before
+from headwater_client.cli.arguments.moments import instant, instant_before
 
 
 def _split(kind: Any, tokens: Sequence[Any]) -> tuple[str, ...]:

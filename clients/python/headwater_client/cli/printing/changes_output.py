@@ -7,8 +7,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-from headwater_client.cli.output import builtins, encoded, on_terminal, print_array, put, put_csv, time_text
-from headwater_client.cli.text import visible
+from headwater_client.cli.printing.output import (
+    builtins,
+    encoded,
+    on_terminal,
+    print_array,
+    put,
+    put_csv,
+    time_text,
+)
+from headwater_client.cli.printing.text import visible
 from headwater_client.models import Change
 
 ChangeForm = Literal["table", "json", "ndjson", "csv"]

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
-from headwater_client.cli.documents import json_of
+from headwater_client.cli.arguments.documents import json_of
+from headwater_client.cli.arguments.names import InputFile, Names, Texts
+from headwater_client.cli.arguments.schema_text import columns_of
+from headwater_client.cli.arguments.write_flags import pair
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.names import InputFile, Names, Texts
-from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn, print_table
-from headwater_client.cli.schema_text import columns_of
+from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.cli.write_flags import pair
 from headwater_client.models import Dataset, Statistics
 
 _LIST: Final[Sequence[TableColumn[Dataset]]] = (

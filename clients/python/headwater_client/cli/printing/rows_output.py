@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter
 
 from headwater_client.arrow import ArrowData, required
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.output import encoded, on_terminal, print_array, print_table, put, put_csv
+from headwater_client.cli.printing.output import encoded, on_terminal, print_array, print_table, put, put_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater_client.cli.output import Output
+from headwater_client.cli.printing.output import Output
 from headwater_client.models import Job
 
 _COUNTS: Final = ("inserted", "updated", "deleted", "unchanged", "quarantined", "late")

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headwater_client.cli.text import visible, visible_json
+from headwater_client.cli.printing.text import visible, visible_json
 
 Item = TypeVar("Item")
 Form = Literal["table", "json", "ndjson", "csv"]

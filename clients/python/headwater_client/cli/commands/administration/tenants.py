@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.output import OUTPUT, Bytes, Output, TableColumn
+from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import QuotaUse, Tenant
 
@@ -34,7 +34,7 @@ def list_tenants(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -
         output.items(client.tenants(), _COLUMNS)
 
 
-def create(name: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def create(name: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Make a tenant, and print its first key, which is only shown now.
 
     Example: `headwater tenants create acme`
@@ -50,7 +50,7 @@ def create(name: str, *, service: ServiceChoice = SERVICE, output: Output = OUTP
     output.done(f"{text}\n{made.api_key}", made)
 
 
-def show(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(tenant: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a tenant.
 
     Example: `headwater tenants show acme`
@@ -65,7 +65,7 @@ def show(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OUTP
 
 
 def suspend(
-    tenant: str, *, reason: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    tenant: str, /, *, reason: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Refuse the requests of a tenant that write.
 
@@ -82,7 +82,7 @@ def suspend(
         output.item(client.suspend_tenant(tenant, reason))
 
 
-def resume(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def resume(tenant: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Let a tenant write again.
 
     Example: `headwater tenants resume acme`
@@ -96,7 +96,9 @@ def resume(tenant: str, *, service: ServiceChoice = SERVICE, output: Output = OU
         output.item(client.resume_tenant(tenant))
 
 
-def delete(tenant: str, *, confirm: str, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def delete(
+    tenant: str, /, *, confirm: str, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """Delete a tenant with all its data, which cannot be undone.
 
     Example: `headwater tenants delete acme --confirm acme`
@@ -117,6 +119,7 @@ def delete(tenant: str, *, confirm: str, service: ServiceChoice = SERVICE, outpu
 
 def quotas(
     name: str,
+    /,
     *,
     set_: Annotated[Sequence[str], Parameter(name="--set", negative="")] = (),
     remove: Annotated[Sequence[str], Parameter(negative="")] = (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from headwater_client.cli.moments import length, moment, now
+from headwater_client.cli.arguments.moments import length, moment, now
 
 Point = int | str | datetime
 POINT_TEXT: Final = (

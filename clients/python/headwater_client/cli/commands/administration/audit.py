@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from headwater_client.cli.moments import instant_before
-from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.arguments.moments import instant_before
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import AuditEntry
 

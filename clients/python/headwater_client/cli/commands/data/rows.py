@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from headwater_client.cli.changes_output import print_changes
-from headwater_client.cli.names import Before, Flag, Names, Texts
-from headwater_client.cli.output import OUTPUT, Output
-from headwater_client.cli.rows_output import ROW_OUTPUT, TABLE_ROWS, RowOutput
+from headwater_client.cli.arguments.names import Before, Flag, Names, Texts
+from headwater_client.cli.printing.changes_output import print_changes
+from headwater_client.cli.printing.output import OUTPUT, Output
+from headwater_client.cli.printing.rows_output import ROW_OUTPUT, TABLE_ROWS, RowOutput
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
-from headwater_client.models import QueryType
+from headwater_client.models import QueryType, ReadOrder
 
 _PAGE_ROWS: Final = 10_000
 
@@ -23,6 +23,7 @@ def rows(
     where: str | None = None,
     columns: Names = None,
     partitions: Texts = None,
+    order_by: Names = None,
     limit: int | None = None,
     version: int | None = None,
     as_of: Before = None,
@@ -32,9 +33,11 @@ def rows(
     service: ServiceChoice = SERVICE,
     output: RowOutput = ROW_OUTPUT,
 ) -> None:
-    """Print rows of a table, of one version, in no particular order.
+    """Print rows of a table, of one version.
 
     Example: `headwater rows orders --where "state = 'new'" --columns id,state`
+
+    Example: `headwater rows orders --order-by id:desc --limit 10`
 
     Example: `headwater rows orders -o parquet > orders.parquet`
 
@@ -48,6 +51,8 @@ def rows(
         Only these columns, such as id,state.
     partitions
         A glob of partition paths, such as day=2026-11-*. May be repeated.
+    order_by
+        Columns to order by, such as at:desc,id; by default in no particular order.
     limit
         How many rows; by default the first 100 in a table, and all in other forms.
     version
@@ -69,6 +74,7 @@ def rows(
         "version": version,
         "as_of": as_of,
         "tag": tag,
+        "order_by": None if order_by is None else [_order(text) for text in order_by],
         "meta": meta,
         "query_type": query_type,
         "limit": _PAGE_ROWS if wanted is None else max(min(wanted, _PAGE_ROWS), 1),
@@ -128,3 +134,10 @@ def get(
 def _names(client: Headwater, dataset: str, columns: Sequence[str] | None) -> Callable[[], Sequence[str]]:
     """The columns of a result that may have no row to name them."""
     return lambda: list(columns or (field.name for field in client.get_schema(dataset).fields))
+
+
+def _order(text: str) -> ReadOrder:
+    column, _, direction = text.rpartition(":")
+    if direction not in ("asc", "desc"):
+        return ReadOrder(column=text)
+    return ReadOrder(column=column, descending=direction == "desc")

@@ -15,13 +15,18 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TransferSpeedColumn
 
+from headwater_client.cli.arguments.input_file import InputFormat, RowsFile, WatchedFile, rows_file
+from headwater_client.cli.arguments.names import InputFile
+from headwater_client.cli.arguments.write_flags import (
+    NO_NEW_DATASET,
+    WRITE_FLAGS,
+    NewDatasetFlags,
+    WriteFlags,
+)
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.input_file import InputFormat, RowsFile, WatchedFile, rows_file
-from headwater_client.cli.jobs_output import counts_text, print_job
-from headwater_client.cli.names import InputFile
-from headwater_client.cli.output import OUTPUT, Output
+from headwater_client.cli.printing.jobs_output import counts_text, print_job
+from headwater_client.cli.printing.output import OUTPUT, Output
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.cli.write_flags import NO_NEW_DATASET, WRITE_FLAGS, NewDatasetFlags, WriteFlags
 from headwater_client.client import Headwater
 from headwater_client.models import CreateWithRows, Job, Operation
 from headwater_client.problem import JobUnfinished, Problem

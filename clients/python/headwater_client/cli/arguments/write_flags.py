@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 from cyclopts import Group, Parameter
 
+from headwater_client.cli.arguments.names import Flag, Names, Texts
+from headwater_client.cli.arguments.schema_text import columns_of
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.names import Flag, Names, Texts
-from headwater_client.cli.schema_text import columns_of
 from headwater_client.models import (
     ChangeOrder,
     CreateSchema,

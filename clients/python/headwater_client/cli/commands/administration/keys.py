@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from headwater_client.cli.moments import instant
-from headwater_client.cli.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.arguments.moments import instant
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Grant, Key
 
@@ -45,6 +45,7 @@ def list_keys(
 
 def create(
     name: str,
+    /,
     *,
     scope: Annotated[Sequence[str], Parameter(negative="")],
     datasets: Annotated[Sequence[str] | None, Parameter(negative="")] = None,
@@ -78,7 +79,7 @@ def create(
 
 
 def show(
-    key: str, *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    key: str, /, *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Print an API key, without its text.
 
@@ -95,7 +96,7 @@ def show(
         output.item(client.get_key(key, tenant=tenant))
 
 
-def revoke(key: str, *, tenant: str | None = None, service: ServiceChoice = SERVICE) -> None:
+def revoke(key: str, /, *, tenant: str | None = None, service: ServiceChoice = SERVICE) -> None:
     """Revoke an API key, at once and for good.
 
     Example: `headwater keys revoke 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`

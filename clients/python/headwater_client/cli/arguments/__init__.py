@@ -1,0 +1,1 @@
+"""What arguments mean: times, positions, versions, columns, and files that are read."""

@@ -1,0 +1,1 @@
+"""Commands for tenants, keys, usage and the audit."""

@@ -1,0 +1,1 @@
+"""Commands for datasets and their rows."""

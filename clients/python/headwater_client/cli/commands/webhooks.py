@@ -1,0 +1,286 @@
+"""`headwater webhooks …`: feeds that are sent to URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from headwater_client.cli.arguments.names import Names, Texts
+from headwater_client.cli.arguments.positions import position
+from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
+from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.models import ChangeForm, Delivery, DeliveryState, Webhook, WebhookEvents
+
+_COLUMNS: Final[Sequence[TableColumn[Webhook]]] = (
+    TableColumn("ID", lambda each: each.id),
+    TableColumn("DATASET", lambda each: each.dataset.name),
+    TableColumn("URL", lambda each: each.url),
+    TableColumn("STATE", lambda each: each.state),
+    TableColumn("POSITION", lambda each: each.position),
+    TableColumn("PENDING", lambda each: each.pending),
+    TableColumn("FAILURES", lambda each: each.failures),
+    TableColumn("ERROR", lambda each: None if each.error is None else str(each.error.get("title"))),
+)
+_DELIVERIES: Final[Sequence[TableColumn[Delivery]]] = (
+    TableColumn("ID", lambda each: each.id),
+    TableColumn("FROM", lambda each: each.since),
+    TableColumn("TO", lambda each: each.next_since),
+    TableColumn("STATE", lambda each: each.state),
+    TableColumn("ATTEMPTS", lambda each: each.attempts),
+    TableColumn("STATUS", lambda each: each.status),
+    TableColumn("CREATED", lambda each: each.created_at),
+    TableColumn("ERROR", lambda each: each.error),
+)
+
+
+def list_webhooks(
+    *,
+    dataset: str | None = None,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """List webhooks, the newest first.
+
+    Example: `headwater webhooks --dataset orders`
+
+    Parameters
+    ----------
+    dataset
+        Only those of this dataset.
+    """
+    with service.client() as client:
+        output.items(client.webhooks(dataset), _COLUMNS)
+
+
+def create(
+    dataset: str,
+    url: str,
+    /,
+    *,
+    form: ChangeForm = "two_event",
+    events: WebhookEvents = "changes",
+    where: str | None = None,
+    columns: Names = None,
+    partitions: Texts = None,
+    since: str = "now",
+    description: str | None = None,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Register a webhook, and print the secret of its signatures, which is only shown now.
+
+    Example: `headwater webhooks create orders https://example.com/orders --form upsert`
+
+    Parameters
+    ----------
+    dataset
+        The name or the id of the dataset.
+    url
+        Where messages are posted.
+    form
+        The form of changes.
+    events
+        What is sent: changes, or events of partitions.
+    where
+        Only changes whose row, before or after, matches this filter.
+    columns
+        Only these columns, such as id,state.
+    partitions
+        A glob of partition paths, such as day=2026-11-*. May be repeated.
+    since
+        An offset, earliest, now, snapshot, a time such as 2026-11-29, a length such as 10m, or a version such as v12.
+    description
+        What it is for.
+    """
+    with service.client() as client:
+        made = client.create_webhook(
+            dataset,
+            url,
+            events=events,
+            delivery_format=form,
+            columns=columns,
+            where=where,
+            partitions=partitions,
+            description=description,
+            **position("--since", since),
+        )
+    text = f"Webhook {made.id} is registered. Its secret, which is only shown now:"
+    output.done(f"{text}\n{made.secret}", made)
+
+
+def show(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Print a webhook.
+
+    Example: `headwater webhooks show 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        output.item(client.get_webhook(webhook))
+
+
+def send_test(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Send a message of type webhook.test now, and print what the receiver answers.
+
+    Example: `headwater webhooks test 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        output.item(client.try_webhook(webhook))
+
+
+def pause(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Pause a webhook.
+
+    Example: `headwater webhooks pause 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        found = client.change_webhook(webhook, state="paused")
+    output.done(f"Webhook {found.id} is {found.state}.", found)
+
+
+def resume(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Resume a webhook.
+
+    Example: `headwater webhooks resume 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        found = client.change_webhook(webhook, state="active")
+    output.done(f"Webhook {found.id} is {found.state}.", found)
+
+
+def rotate(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Make another secret, and print it. For a day, messages are also signed with the previous one.
+
+    Example: `headwater webhooks rotate 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        secret = client.rotate_webhook_secret(webhook)
+    output.done(secret, {"secret": secret})
+
+
+def deliveries(
+    webhook: str,
+    /,
+    *,
+    state: DeliveryState | None = None,
+    limit: int = 50,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """List the messages of a webhook, the newest first.
+
+    Example: `headwater webhooks deliveries 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2 --state dead`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    state
+        Only those in this state.
+    limit
+        How many messages, at most.
+    """
+    with service.client() as client:
+        output.items(islice(client.deliveries(webhook, state=state), limit), _DELIVERIES)
+
+
+def redeliver(
+    webhook: str,
+    delivery: str | None = None,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """Send a message again, or all that were given up.
+
+    Example: `headwater webhooks redeliver 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    delivery
+        The id of the message; by default all dead messages.
+    """
+    with service.client() as client:
+        if delivery is None:
+            number = client.redeliver_dead(webhook)
+            output.done(f"{number} messages are sent again.", {"deliveries": number})
+        else:
+            again = client.redeliver(client.get_delivery(webhook, delivery))
+            output.done(f"Message {again.id} is {again.state}.", again)
+
+
+def delete(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+) -> None:
+    """Delete a webhook.
+
+    Example: `headwater webhooks delete 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        client.delete_webhook(webhook)
+    print(f"Webhook {webhook} is deleted.")

@@ -1,0 +1,289 @@
+"""The command line as a process: terminals, pipes, signals, lost connections, and changes sent to one's own machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+
+from headwater_client import Dataset, Headwater, Problem
+from headwater_client.cli.feed import resumed
+from tests.support.command_line import CommandLine, command_line, use_service
+from tests.support.receiver import Receiver
+from tests.support.service import Service
+from tests.support.waiting import until
+
+RED = "\x1b[31mred"
+
+
+def environment(service: Service, api_key: str, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+    return {**kept, "HEADWATER_URL": service.url, "HEADWATER_API_KEY": api_key, "NO_PROXY": "*", **more}
+
+
+@contextmanager
+def running(settings: dict[str, str], *words: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A command as a process, which is ended if it still runs."""
+    command = [sys.executable, "-m", "headwater_client.cli", *words]
+    with subprocess.Popen(command, env=settings, **streams) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> int:
+    process.send_signal(signal.SIGINT)
+    return process.wait(20)
+
+
+def on_terminal(settings: dict[str, str], *words: str) -> tuple[int, str]:
+    """The exit code of a command whose output is a terminal, and what it prints there."""
+    outer, inner = pty.openpty()
+    with running(settings, *words, stdin=inner, stdout=inner, stderr=inner) as process:
+        os.close(inner)
+        printed = b""
+        while select.select([outer], [], [], 30)[0]:
+            try:
+                part = os.read(outer, 65_536)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            printed += part
+        os.close(outer)
+        return process.wait(20), printed.decode()
+
+
+@pytest.fixture
+def filled(orders: Dataset, headwater: Headwater, service: Service) -> Dataset:
+    with service.working():
+        headwater.write_rows(orders, [{"id": 1, "note": RED}, {"id": 2, "note": "b"}], wait=30)
+    return orders
+
+
+def test_terminal_gets_tables_colours_and_no_control_character_of_data(
+    filled: Dataset, service: Service, api_key: str
+) -> None:
+    settings = environment(service, api_key, TERM="xterm", COLUMNS="100")
+    code, shown = on_terminal(settings, "rows", "orders")
+    assert code == 0
+    assert "note" in shown
+    assert "\\x1b[31mred" in shown
+    assert RED not in shown
+    _, shown = on_terminal(settings, "tail", "orders")
+    assert "\x1b[32m+A\x1b[0m" in shown
+    assert RED not in shown
+    _, shown = on_terminal(settings, "rows", "orders", "-o", "ndjson")
+    assert "\\u001b[31mred" in shown
+    code, shown = on_terminal(settings, "rows", "orders", "-o", "parquet")
+    assert code == 2
+    assert "is binary" in shown
+    assert "PAR1" not in shown
+
+
+def test_broken_pipe_ends_quietly_and_a_lost_service_has_its_own_code(
+    filled: Dataset, headwater: Headwater, service: Service, api_key: str, tmp_path: Path
+) -> None:
+    rows = [{"id": number, "note": "x" * 100} for number in range(3, 3_000)]
+    with service.working():
+        headwater.write_rows("orders", rows, wait=60)
+    settings = environment(service, api_key)
+    with running(settings, "rows", "orders", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 0
+    gone = {**settings, "HEADWATER_URL": "http://127.0.0.1:9"}
+    with running(gone, "status", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"does not answer" in process.stderr.read()
+        assert process.wait(20) == 5
+
+
+def test_tail_follows_until_it_is_interrupted(
+    filled: Dataset, headwater: Headwater, service: Service, api_key: str
+) -> None:
+    words = ("tail", "orders", "-f", "-o", "ndjson", "--since", "0")
+    settings = environment(service, api_key)
+    with running(settings, *words, stdout=subprocess.PIPE) as process, service.working():
+        assert process.stdout is not None
+        assert [json.loads(process.stdout.readline())["offset"] for _ in range(2)] == [0, 1]
+        headwater.write_rows("orders", [{"id": 3, "note": "c"}], wait=30)
+        assert json.loads(process.stdout.readline())["row"] == {"id": 3, "note": "c"}
+        assert interrupt(process) == 130
+
+
+def test_changes_are_forwarded_with_the_form_and_signatures_of_webhooks(
+    filled: Dataset, headwater: Headwater, service: Service, api_key: str, receiver: Receiver
+) -> None:
+    webhook = headwater.create_webhook(
+        filled, receiver.url, delivery_format="upsert", columns=["id"], where="id < 3", since="earliest"
+    )
+    with service.working():
+        until(lambda: len(receiver.messages) == 1, "the message of the service", seconds_max=20)
+    headwater.delete_webhook(webhook)
+    other = headwater.create_webhook(
+        filled, receiver.url, delivery_format="upsert", columns=["id"], where="id < 3"
+    )
+    receiver.answer(503)
+    words = ("listen", "--webhook", other.id, "--since", "earliest", "--secret", webhook.secret)
+    settings = environment(service, api_key)
+    with running(settings, *words, "--forward-to", receiver.url, stdout=subprocess.PIPE) as process:
+        until(lambda: len(receiver.messages) == 3, "the message and its second attempt", seconds_max=20)
+        assert interrupt(process) == 130
+    of_service, refused, forwarded = receiver.messages
+    assert (refused.id, refused.body) == (forwarded.id, forwarded.body)
+    assert forwarded.signatures_of(webhook.secret) == 1
+    for name in ("content-type", "user-agent"):
+        assert forwarded.headers[name] == of_service.headers[name]
+    members = [{**json.loads(each.body), "timestamp": None} for each in (of_service, forwarded)]
+    for each in members:
+        each["data"].pop("webhook_id")
+    assert members[0] == members[1]
+
+
+def test_bad_targets_of_listen_are_refused(
+    service: Service, api_key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_service(monkeypatch, service.url, api_key)
+    headwater_command = command_line(capsys)
+    listen = ("listen", "--forward-to", "http://127.0.0.1:9")
+    assert "or --webhook" in headwater_command(*listen, fails=2).err
+    assert "base64 of 24" in headwater_command(*listen, "orders", "--secret", "whsec_x", fails=2).err
+
+
+def test_feed_goes_on_where_it_ended_after_a_lost_connection(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    starts: list[dict[str, Any]] = []
+
+    def pages(start: dict[str, Any]) -> Iterator[SimpleNamespace]:
+        starts.append(start)
+        if len(starts) in (1, 4):
+            yield SimpleNamespace(next_since=len(starts))
+        if len(starts) < 4:
+            raise httpx2.ConnectError("gone")
+        if len(starts) == 4:
+            raise Problem({"status": 403, "type": "/problems/forbidden"})
+
+    found = resumed(pages, {"since": 0}, follow=True)
+    assert [next(found).next_since for _ in range(2)] == [1, 4]
+    with pytest.raises(Problem, match="forbidden"):
+        next(found)
+    assert starts == [{"since": 0}, {"since": 1}, {"since": 1}, {"since": 1}]
+    assert pauses == [1, 2, 4]
+    assert capsys.readouterr().err.count("gone; next try in") == 3
+    with pytest.raises(httpx2.ConnectError):
+        next(resumed(lambda start: pages_that_fail(), {"since": 0}, follow=False))
+
+
+def pages_that_fail() -> Iterator[SimpleNamespace]:
+    raise httpx2.ConnectError("gone")
+    yield
+
+
+class TestConnection:
+    """Which service and which key a command uses."""
+
+    @pytest.fixture
+    def headwater_command(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> CommandLine:
+        """Runs commands in an empty folder, without settings."""
+        for name in ("HEADWATER_URL", "HEADWATER_API_KEY", "HEADWATER_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("NO_PROXY", "*")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+        monkeypatch.chdir(tmp_path)
+        return command_line(capsys)
+
+    def test_key_is_checked_and_stored_for_its_owner_alone(
+        self,
+        headwater_command: CommandLine,
+        service: Service,
+        api_key: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def login(key: str, *words: str, fails: int = 0) -> str:
+            monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
+            printed = headwater_command("login", service.url, *words, fails=fails)
+            assert key not in printed.out + printed.err
+            return printed.out + printed.err
+
+        file = tmp_path / "settings" / "headwater" / "profiles.json"
+        assert "unauthorized" in login("hw_wrong", fails=4)
+        assert not file.exists()
+        assert "no service is chosen" in headwater_command("ls", fails=2).err
+        assert "tenant client-" in login(api_key)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert headwater_command("ls").out == ""
+        login(api_key, "--profile", "other", "--no-default")
+        assert [each["default"] for each in headwater_command("profiles").items] == [True, False]
+        assert api_key not in headwater_command("profiles", "-o", "table").out
+        assert headwater_command("status", "--profile", "other").value["key_from"] == "profile other"
+        assert "there is no profile" in headwater_command("ls", "--profile", "third", fails=2).err
+        file.chmod(0o640)
+        assert "chmod 600" in headwater_command("ls", fails=2).err
+        file.chmod(0o600)
+        headwater_command("logout")
+        assert "no service is chosen" in headwater_command("ls", fails=2).err
+
+    def test_flag_precedes_environment_precedes_profile_precedes_note(
+        self,
+        headwater_command: CommandLine,
+        service: Service,
+        api_key: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def origin(*words: str) -> tuple[str, str]:
+            found = headwater_command("status", *words).value
+            return found["url_from"], found["key_from"]
+
+        note = tmp_path / ".headwater" / "headwater.json"
+        note.parent.mkdir()
+        note.write_text(json.dumps({"url": service.url, "api_key": api_key, "pid": 1}))
+        assert origin() == (".headwater/headwater.json",) * 2
+        monkeypatch.setattr("sys.stdin", io.StringIO(api_key))
+        headwater_command("login", service.url)
+        assert origin() == ("profile default",) * 2
+        monkeypatch.setenv("HEADWATER_URL", service.url)
+        assert origin() == ("HEADWATER_URL", "profile default")
+        monkeypatch.setenv("HEADWATER_API_KEY", api_key)
+        assert origin() == ("HEADWATER_URL", "HEADWATER_API_KEY")
+        assert origin("--profile", "default") == ("profile default",) * 2
+        assert origin("--url", service.url, "--api-key", api_key) == ("--url", "--api-key")
+
+    def test_stored_key_is_sent_only_to_the_url_that_it_is_stored_with(
+        self, headwater_command: CommandLine, service: Service, api_key: str, tmp_path: Path
+    ) -> None:
+        note = tmp_path / ".headwater" / "headwater.json"
+        note.parent.mkdir()
+        note.write_text(json.dumps({"url": service.url, "api_key": api_key, "pid": 1}))
+        assert headwater_command("ls").out == ""
+        assert "there is no key for" in headwater_command("ls", "--url", "http://127.0.0.1:9", fails=2).err
+        # A note that someone put into a folder does not choose a service elsewhere.
+        note.write_text(json.dumps({"url": "https://example.com", "api_key": api_key, "pid": 1}))
+        assert "no service is chosen" in headwater_command("ls", fails=2).err
