@@ -43,7 +43,7 @@ OPERATIONS = [(method.upper(), path) for path, methods in DOCUMENT["paths"].item
 
 
 # What the service reads, and what the Python client does.
-KNOWN = {*VARIABLES, "HEADWATER_URL", "HEADWATER_API_KEY"}
+KNOWN = {*VARIABLES, "HEADWATER_URL", "HEADWATER_API_KEY", "HEADWATER_PROFILE"}
 
 
 # Folders whose files and modules documents name, and files that exist only after a run.
