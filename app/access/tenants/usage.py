@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 DAYS_KEPT: Final = 400
+HOURS_KEPT: Final = 8 * 24
 
 
 class UsageOf(str, Enum):

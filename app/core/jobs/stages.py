@@ -55,9 +55,9 @@ def _seconds(began: datetime, ended: datetime) -> float:
 
 def timings(job: Job) -> dict[str, int]:
     """What the stages of a job took in milliseconds, as far as it is known."""
-    found = dict(job.timings or {})
+    times = dict(job.timings or {})
     if job.started_at is not None:
-        found["wait"] = round(_seconds(job.created_at, job.started_at) * _MILLISECONDS)
+        times["wait"] = round(_seconds(job.created_at, job.started_at) * _MILLISECONDS)
     if job.finished_at is not None:
-        found["total"] = round(_seconds(job.created_at, job.finished_at) * _MILLISECONDS)
-    return found
+        times["total"] = round(_seconds(job.created_at, job.finished_at) * _MILLISECONDS)
+    return times

@@ -11,22 +11,28 @@ from app.core.feature.feature import Feature
 from app.core.jobs.repository.processes import POLLS_MISSED_MAX, ProcessStore
 from app.core.messaging.announcements import Announcements
 from app.core.platform import Platform
+from app.features.monitoring.repository.dataset_samples import DatasetSampleStore
 from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.repository.numbers import NumberStore
 from app.features.monitoring.service.gather import Gather, SamplePart
 from app.features.monitoring.service.processes import ProcessSamples, ServerSamples
+from app.features.monitoring.service.sample_datasets import ROUND_SECONDS, SampleDatasets
 from app.features.monitoring.values import Sample
 from app.infra.files.probe import StorageProbe
+from app.infra.runtime.loops import Loop
 
 # What changes slowly is read less often, since it costs more.
 _OFTEN: Final = ("jobs", "consumers", "sources")
 _SELDOM_ROUNDS: Final = 4
 
 
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
+
+
 def gather(platform: Platform, listeners: Sequence[Callable[[Sequence[Sample]], None]] = ()) -> Gather:
     """What gathers the samples in this process, while it leads. `listeners`: called with those of each round."""
     settings = platform.settings
-    owner = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     numbers = NumberStore(platform.database).parts()
     processes = ProcessSamples(
         processes=ProcessStore(platform.database), alive_seconds=settings.poll_seconds * POLLS_MISSED_MAX
@@ -45,10 +51,23 @@ def gather(platform: Platform, listeners: Sequence[Callable[[Sequence[Sample]], 
     return Gather(
         parts,
         LeaderStore(platform.database),
-        owner,
+        _owner(),
         every_seconds=settings.metrics_seconds,
         listeners=listeners,
     )
 
 
-FEATURE: Final[Feature[object]] = Feature(name="monitoring")
+def sample_datasets(platform: Platform) -> SampleDatasets:
+    """Samples datasets, in one of the workers."""
+    return SampleDatasets(
+        samples=DatasetSampleStore(platform.database),
+        leaders=LeaderStore(platform.database),
+        owner=_owner(),
+    )
+
+
+def _loops(platform: Platform) -> tuple[Loop, ...]:
+    return (Loop("samples", sample_datasets(platform).run, every_seconds=ROUND_SECONDS, waits_first=True),)
+
+
+FEATURE: Final[Feature[object]] = Feature(name="monitoring", loops=_loops)

@@ -1,4 +1,4 @@
-"""HTTP: the metrics of the process that answers."""
+"""HTTP: the metrics of the process that answers, and the datasets of a tenant in numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from litestar import get
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from app.access.tenants.values import KeyScope
+from app.access.tenants.values import KeyScope, Principal
+from app.features.monitoring.schemas import OverviewPage, ReadOverviewOptions, dataset_overview
+from app.features.monitoring.service.overview import TenantOverview
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
@@ -37,3 +39,35 @@ async def read_metrics(
     and consumers.
     """
     return ApiResponse(await threads.run(generate_latest, metrics), media_type=_MEDIA_TYPE)
+
+
+@get(
+    "/overview",
+    operation_id="read_overview",
+    summary="Read all datasets in numbers",
+    tags=["overview"],
+    opt=needs(KeyScope.READ),
+)
+async def read_overview(
+    options: Provided[ReadOverviewOptions],
+    tenant_overview: Provided[TenantOverview],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> OverviewPage:
+    """Lists the tenant's datasets by name with rows, bytes, freshness, lag and problems: all, or those with all of some
+    labels.
+
+    It reads no file and sums up no list of files: the numbers of a table are those of its last sample, about a minute
+    after its last commit.
+    """
+    page, numbers = await threads.run(
+        tenant_overview.page,
+        principal,
+        page_size=options.page_size,
+        page_token=options.page_token,
+        labels=options.labels,
+    )
+    return OverviewPage(
+        items=[dataset_overview(each, numbers.get(each.id)) for each in page.items],
+        next_page_token=page.next_token,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum
 from typing import Final
 
@@ -114,3 +115,32 @@ GATHERED: Final[tuple[Metric, ...]] = (
     Metric(name="headwater_gather_seconds", help="The time that the last round took, in seconds."),
 )
 """What the leader of the processes gathers once an interval."""
+
+
+class DatasetProblem(str, Enum):
+    """What is wrong with a dataset."""
+
+    LATE = "late"
+    """It has no commit for three times the median gap between its writes, and for 5 minutes."""
+    SOURCE = "source"
+    """The last round of a source that writes it has failed."""
+    VIEW = "view"
+    """It is a view, and its last refresh has failed."""
+    WEBHOOK = "webhook"
+    """One of its webhooks is paused since deliveries failed."""
+
+
+class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a dataset. Those of its table are of its last sample; None before the first."""
+
+    rows: int | None = None
+    deleted_rows: int | None = None
+    files: int | None = None
+    logs: int | None = None
+    size_bytes: int | None = None
+    sampled_at: datetime | None = None
+    writes: int = 0
+    rows_in: int = 0
+    consumers: int = 0
+    lag: int | None = None
+    problems: tuple[DatasetProblem, ...] = ()

@@ -22,11 +22,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from app.access.tenants.tables import key_usage_days, tenants, usage_days
-from app.access.tenants.usage import DAYS_KEPT, KeyUsage, Usage, UsageFilter, UsageOf
+from app.access.tenants.tables import dataset_hours, key_usage_days, tenants, usage_days
+from app.access.tenants.usage import DAYS_KEPT, HOURS_KEPT, KeyUsage, Usage, UsageFilter, UsageOf
 from app.access.tenants.values import TenantState
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
 from app.kernel.paging import Page, PageTokens, unknown_token
 
 _BY_DATASET: Final = ("rows_written", "bytes_written", "changes", "job_milliseconds", "stored_bytes")
@@ -68,10 +69,13 @@ class UsageStore:
                 connection.execute(_ADD_USED, rows)
 
     def expire(self, tenant_id: str) -> None:
-        """Removes the usage of days that are not kept."""
+        """Removes the usage of days and hours that are not kept."""
         with self._database.tenant(tenant_id) as connection:
             for table in (usage_days, key_usage_days):
                 connection.execute(delete(table).where(table.c.day < _EXPIRED))
+            connection.execute(
+                delete(dataset_hours).where(dataset_hours.c.hour < seconds_ago(HOURS_KEPT * 3_600))
+            )
 
     def page(
         self, tenant_id: str, usage_filter: UsageFilter, *, page_size: int, page_token: str | None

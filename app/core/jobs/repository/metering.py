@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from app.access.tenants.quotas import METERED, Quotas, quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS, check_count, check_metered, lock_quota
-from app.access.tenants.tables import usage_days
+from app.access.tenants.tables import dataset_hours, usage_days
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, has_state, in_queue
 from app.core.jobs.repository.outbox import post
@@ -49,11 +49,29 @@ _MORE_WRITES: Final = (
     )
     .exists()
 )
+_HOUR: Final = insert(dataset_hours).from_select(
+    ["dataset_id", "hour", "writes", "rows_written"],
+    select(
+        bindparam("dataset", type_=dataset_hours.c.dataset_id.type),
+        func.date_trunc("hour", func.clock_timestamp()),
+        bindparam("writes", type_=BigInteger),
+        bindparam("rows", type_=BigInteger),
+    ).where(bindparam("writes", type_=BigInteger) > 0),
+    include_defaults=False,
+)
+_ADD_HOUR: Final = _HOUR.on_conflict_do_update(
+    index_elements=["tenant_id", "dataset_id", "hour"],
+    set_={name: dataset_hours.c[name] + _HOUR.excluded[name] for name in ("writes", "rows_written")},
+).cte("hours")
 # A part of each commit, made once.
-_METER: Final = _NEW.on_conflict_do_update(
-    index_elements=["tenant_id", "day", "dataset_id"],
-    set_={name: usage_days.c[name] + _NEW.excluded[name] for name in _COUNTERS},
-).returning(STORED_QUOTAS.label("quotas"), _MORE_WRITES.label("more"))
+_METER: Final = (
+    _NEW.on_conflict_do_update(
+        index_elements=["tenant_id", "day", "dataset_id"],
+        set_={name: usage_days.c[name] + _NEW.excluded[name] for name in _COUNTERS},
+    )
+    .returning(STORED_QUOTAS.label("quotas"), _MORE_WRITES.label("more"))
+    .add_cte(_ADD_HOUR)
+)
 
 
 def meter(
@@ -64,12 +82,15 @@ def meter(
     rows: int = 0,
     size: int = 0,
     changes: int = 0,
+    writes: int = 0,
 ) -> bool:
-    """Adds to the usage of the day what jobs of a dataset have done that end now, and how long they ran together.
+    """Adds to the usage of the day and the hour what jobs of a dataset have done that end now, and how long they ran
+    together.
 
     Only the attempt that ended them counts: not those that were lost or interrupted, nor pauses between them.
-    `size`: bytes. It is the last lock of its transaction; of several datasets, in the order of their ids. As its
-    statement is the last one, it also returns whether more writes of the dataset wait.
+    `size`: bytes. `writes`: the jobs that have written rows. It is the last lock of its transaction; of several
+    datasets, in the order of their ids. As its statement is the last one, it also returns whether more writes of the
+    dataset wait.
     """
     values = {
         "dataset": dataset_id,
@@ -77,6 +98,7 @@ def meter(
         "rows": rows,
         "size": size,
         "new_changes": changes,
+        "writes": writes,
         "job_ids": list(job_ids),
     }
     row = connection.execute(_METER, values).one()

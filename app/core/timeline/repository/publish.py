@@ -220,6 +220,7 @@ def _meter(connection: Connection, commit: NewCommit, publication: Published) ->
         rows=counts.inserted + counts.updated + counts.deleted if writes else 0,
         size=size if writes else 0,
         changes=publication.next_offset - publication.first_offset,
+        writes=len(commit.outcomes) if writes else 0,
     )
 
 

@@ -26,6 +26,13 @@ _GAPS: Final = 3
 LATE_SECONDS_MIN: Final = 300
 IDLE_SECONDS: Final = 8 * 86_400
 
+IS_LATE: Final = f"""
+    s.write_gap_seconds IS NOT NULL
+    AND h.committed_at < now() - make_interval(secs => greatest({_GAPS} * s.write_gap_seconds, {LATE_SECONDS_MIN}))
+    AND h.committed_at > now() - make_interval(secs => {IDLE_SECONDS})
+"""
+"""Whether a dataset is late, by its sample `s` and its head `h`; null without a sample."""
+
 _JOBS: Final = text(
     """
     SELECT lane, state, count(*) AS jobs, count(*) FILTER (WHERE not_before > now()) AS postponed,
@@ -52,10 +59,7 @@ _LATE: Final = text(
     SELECT count(*) FROM dataset_samples s
     JOIN heads h ON h.tenant_id = s.tenant_id AND h.dataset_id = s.dataset_id
     JOIN datasets d ON d.tenant_id = s.tenant_id AND d.id = s.dataset_id AND d.deleted_at IS NULL
-    WHERE s.write_gap_seconds IS NOT NULL
-          AND h.committed_at < now() - make_interval(secs => greatest(
-              {_GAPS} * s.write_gap_seconds, {LATE_SECONDS_MIN}))
-          AND h.committed_at > now() - make_interval(secs => {IDLE_SECONDS})
+    WHERE {IS_LATE}
     """  # noqa: S608
 )
 _VIEWS: Final = text(
@@ -116,18 +120,18 @@ class NumberStore:
 
     def jobs(self) -> list[Sample]:
         """Jobs that wait and that run, by queue."""
-        found = {(row.lane, row.state): row for row in self._rows(_JOBS)}
+        by_state = {(row.lane, row.state): row for row in self._rows(_JOBS)}
         samples = []
         for queue in JobQueue:
             labels = {"lane": queue.value}
-            queued, running = found.get((queue.value, "queued")), found.get((queue.value, "running"))
+            queued, running = by_state.get((queue.value, "queued")), by_state.get((queue.value, "running"))
             oldest = 0.0 if queued is None else float(queued.oldest_seconds or 0)
             samples += [
                 Sample("headwater_jobs_waiting", labels, 0 if queued is None else queued.jobs),
                 Sample("headwater_jobs_oldest_waiting_seconds", labels, max(0.0, oldest)),
                 Sample("headwater_jobs_running", labels, 0 if running is None else running.jobs),
             ]
-        postponed = sum(row.postponed for row in found.values())
+        postponed = sum(row.postponed for row in by_state.values())
         return [*samples, Sample("headwater_jobs_postponed", {}, postponed)]
 
     def lag(self) -> list[Sample]:

@@ -81,6 +81,43 @@ class ConsumerSums(msgspec.Struct, frozen=True, kw_only=True):
     """The number of changes that the consumer farthest behind has not committed; null without consumers."""
 
 
+class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset in numbers. All but its name, id and version are null for a key that sees a part of it."""
+
+    dataset: str
+    """Its name."""
+    id: str
+    """Its id."""
+    is_view: bool
+    """Whether it is a view."""
+    version: int
+    """Its version."""
+    committed_at: datetime | None
+    """When that was committed; null before the first commit."""
+    problems: tuple[str, ...] | None
+    """What is wrong with it; `[]` for a healthy dataset."""
+    rows: int | None
+    """Its rows, as of `sampled_at`. Where there are `logs`, these may add, change or delete rows."""
+    deleted_rows: int | None
+    """Rows in its files that deletion vectors delete."""
+    files: int | None
+    """Its data files."""
+    logs: int | None
+    """Those of them that are logs, which readers merge in."""
+    size_bytes: int | None
+    """The bytes of its data files."""
+    sampled_at: datetime | None
+    """When these numbers were counted: about a minute after the last commit; null before the first sample."""
+    writes: int | None
+    """Its writes in the last 24 hours, the current one included."""
+    rows_in: int | None
+    """The rows that these have inserted, updated or deleted."""
+    consumers: int | None
+    """The consumers of its feed."""
+    lag: int | None
+    """The changes that the consumer farthest behind has not committed; null without consumers."""
+
+
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A data file at a version."""
 
@@ -152,6 +189,15 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Queued jobs."""
     running: int
     """Running jobs."""
+
+
+class OverviewPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets in numbers, by name."""
+
+    items: tuple[DatasetOverview, ...]
+    """The datasets of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class RowSums(msgspec.Struct, frozen=True, kw_only=True):

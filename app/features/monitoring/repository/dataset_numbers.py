@@ -1,0 +1,80 @@
+"""Numbers of some datasets of a tenant: each kind by one statement, whatever their number.
+
+The statements name the tables of other rooms by their texts, as those over all tenants do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, TextClause, text
+
+from app.features.monitoring.repository.numbers import IS_LATE
+from app.features.monitoring.values import DatasetNumbers, DatasetProblem
+from app.infra.db.session import Database
+
+_IDS: Final = "ANY(CAST(:datasets AS uuid[]))"
+_SAMPLES: Final = text(
+    f"""
+    SELECT s.dataset_id::text AS id, s.rows, s.deleted_rows, s.files, s.logs, s.size_bytes, s.sampled_at,
+           coalesce({IS_LATE}, false) AS late
+    FROM dataset_samples s JOIN heads h ON h.dataset_id = s.dataset_id WHERE s.dataset_id = {_IDS}
+    """  # noqa: S608
+)
+_HOURS: Final = text(
+    f"""
+    SELECT dataset_id::text AS id, sum(writes)::bigint AS writes, sum(rows_written)::bigint AS rows_in
+    FROM dataset_hours WHERE dataset_id = {_IDS} AND hour > now() - interval '24 hours' GROUP BY dataset_id
+    """  # noqa: S608
+)
+_CONSUMERS: Final = text(
+    f"""
+    SELECT c.dataset_id::text AS id, count(*) AS consumers, max(greatest(h.next_offset - c.position, 0)) AS lag
+    FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id
+    WHERE c.dataset_id = {_IDS} AND c.kind <> 'partition_webhook' GROUP BY c.dataset_id
+    """  # noqa: S608
+)
+_PROBLEMS: Final = text(
+    f"""
+    SELECT dataset_id::text AS id, 'source' AS problem FROM sources
+    WHERE dataset_id = {_IDS} AND (state = 'failed' OR (state = 'active' AND failures > 0))
+    UNION SELECT dataset_id::text, 'view' FROM views WHERE dataset_id = {_IDS} AND failures > 0
+    UNION SELECT dataset_id::text, 'webhook' FROM webhooks
+    WHERE dataset_id = {_IDS} AND state = 'paused' AND failures > 0
+    """  # noqa: S608
+)
+
+
+class DatasetNumberStore:
+    """Numbers of datasets in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, tenant_id: str, dataset_ids: Sequence[str]) -> Mapping[str, DatasetNumbers]:
+        """The numbers of these datasets, by id."""
+        ids = {"datasets": list(dataset_ids)}
+        with self._database.tenant(tenant_id) as connection:
+            samples = _by_id(connection, _SAMPLES, ids)
+            hours, consumers = _by_id(connection, _HOURS, ids), _by_id(connection, _CONSUMERS, ids)
+            problems: dict[str, list[DatasetProblem]] = {}
+            for row in connection.execute(_PROBLEMS, ids):
+                problems.setdefault(row.id, []).append(DatasetProblem(row.problem))
+        for dataset_id, sample in samples.items():
+            if sample.pop("late"):
+                problems.setdefault(dataset_id, []).append(DatasetProblem.LATE)
+        return {
+            each: DatasetNumbers(
+                **samples.get(each, {}),
+                **hours.get(each, {}),
+                **consumers.get(each, {}),
+                problems=tuple(sorted(problems.get(each, ()))),
+            )
+            for each in dataset_ids
+        }
+
+
+def _by_id(connection: Connection, query: TextClause, ids: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    rows = [dict(row._mapping) for row in connection.execute(query, ids)]
+    return {row.pop("id"): row for row in rows}

@@ -1,0 +1,78 @@
+"""The JSON of the overview."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from app.core.catalog.schemas import ListDatasetsOptions
+from app.core.catalog.values import Dataset
+from app.features.monitoring.values import DatasetNumbers, DatasetProblem
+
+
+class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
+    """The options of `read_overview`."""
+
+
+class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset in numbers. All but its name, id and version are null for a key that sees a part of it."""
+
+    dataset: Annotated[str, msgspec.Meta(examples=["orders"])]
+    """Its name."""
+    id: str
+    """Its id."""
+    is_view: bool
+    """Whether it is a view."""
+    version: int
+    """Its version."""
+    committed_at: datetime | None
+    """When that was committed; null before the first commit."""
+    problems: list[DatasetProblem] | None
+    """What is wrong with it; `[]` for a healthy dataset."""
+    rows: int | None
+    """Its rows, as of `sampled_at`. Where there are `logs`, these may add, change or delete rows."""
+    deleted_rows: int | None
+    """Rows in its files that deletion vectors delete."""
+    files: int | None
+    """Its data files."""
+    logs: int | None
+    """Those of them that are logs, which readers merge in."""
+    size_bytes: int | None
+    """The bytes of its data files."""
+    sampled_at: datetime | None
+    """When these numbers were counted: about a minute after the last commit; null before the first sample."""
+    writes: int | None
+    """Its writes in the last 24 hours, the current one included."""
+    rows_in: int | None
+    """The rows that these have inserted, updated or deleted."""
+    consumers: int | None
+    """The consumers of its feed."""
+    lag: int | None
+    """The changes that the consumer farthest behind has not committed; null without consumers."""
+
+
+class OverviewPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets in numbers, by name."""
+
+    items: list[DatasetOverview]
+    """The datasets of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+_NUMBERS = tuple(name for name in DatasetNumbers.__struct_fields__ if name != "problems")
+
+
+def dataset_overview(dataset: Dataset, numbers: DatasetNumbers | None) -> DatasetOverview:
+    """The JSON of a dataset. `numbers`: None for a reader that sees a part of it."""
+    return DatasetOverview(
+        dataset=dataset.definition.name,
+        id=dataset.id,
+        is_view=dataset.is_view,
+        version=dataset.version,
+        committed_at=dataset.committed_at,
+        problems=None if numbers is None else list(numbers.problems),
+        **{name: getattr(numbers, name, None) for name in _NUMBERS},
+    )

@@ -1,0 +1,105 @@
+"""GET /overview: all datasets of a tenant in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+from app.access.tenants.values import Grant, KeyScope
+from app.features.monitoring.compose import sample_datasets
+from app.features.monitoring.repository.leaders import LeaderStore
+from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
+from app.infra.identifiers import new_id
+from tests.support.http import ORDERS, upsert
+from tests.support.service import SCOPES, Service
+
+HIDDEN = (
+    *(
+        "problems",
+        "rows",
+        "deleted_rows",
+        "files",
+        "logs",
+        "size_bytes",
+        "sampled_at",
+        "writes",
+        "rows_in",
+    ),
+    *("consumers", "lag"),
+)
+
+
+def sample(service: Service) -> None:
+    sampler = sample_datasets(service.platform)
+    sampler.run()
+    LeaderStore(service.database).leave(SAMPLE_TASK, sampler.owner)
+
+
+def items(client: httpx2.Client, **query: Any) -> dict[str, dict[str, Any]]:
+    answer = client.get("/overview", params=query)
+    assert answer.status_code == 200, answer.text
+    return {each["dataset"]: each for each in answer.json()["items"]}
+
+
+def test_overview_has_the_numbers_of_all_datasets(client: httpx2.Client, service: Service) -> None:
+    for name in ("orders", "others"):
+        assert client.post("/datasets", json=ORDERS | {"name": name}).status_code == 201
+    before = items(client)["orders"]
+    assert before["version"] == 0
+    assert before["rows"] is None
+    for number in (1, 2):
+        client.post("/datasets/orders/writes", json=upsert({"id": number}, {"id": 10 + number}))
+        service.work()
+    consumer = client.put("/datasets/orders/consumers/r", json={"offset": 1}, headers={"If-None-Match": "*"})
+    assert consumer.status_code == 201, consumer.text
+    sample(service)
+    found = items(client)
+    statistics = client.get("/datasets/orders/statistics").json()
+    orders = found["orders"]
+    assert orders["rows"] == statistics["rows"]["live"] == 4
+    assert orders["version"] == statistics["version"]
+    assert (orders["writes"], orders["rows_in"]) == (2, 4)
+    assert (orders["consumers"], orders["lag"]) == (1, statistics["consumers"]["lag"])
+    assert orders["problems"] == []
+    assert found["others"]["rows"] == 0
+    assert found["others"]["lag"] is None
+
+
+def test_pages_join_to_all_datasets(client: httpx2.Client) -> None:
+    names = [f"d{number}" for number in range(5)]
+    for name in names:
+        client.post("/datasets", json=ORDERS | {"name": name})
+    seen, token = [], None
+    while True:
+        page = client.get(
+            "/overview", params={"page_size": 2} | ({"page_token": token} if token else {})
+        ).json()
+        seen += [each["dataset"] for each in page["items"]]
+        token = page["next_page_token"]
+        if token is None:
+            break
+    assert seen == names
+
+
+def test_key_that_sees_a_part_gets_no_numbers(service: Service) -> None:
+    tenant_id = service.tenants.add_tenant(f"part-{new_id()}")
+    key = service.tenants.make_key(tenant_id, SCOPES).api_key
+    grants = (
+        Grant(datasets="part", scopes=(KeyScope.READ,), where="id = 1"),
+        Grant(datasets="masked", scopes=(KeyScope.READ,), mask=("note",)),
+        Grant(datasets="whole", scopes=(KeyScope.READ,)),
+    )
+    reader = service.tenants.make_key(tenant_id, (KeyScope.READ,), grants=grants).api_key
+    with service.client(key) as owner, service.client(reader) as client:
+        for name in ("part", "masked", "whole", "hidden"):
+            assert owner.post("/datasets", json=ORDERS | {"name": name}).status_code == 201
+            owner.post(f"/datasets/{name}/writes", json=upsert({"id": 1}, {"id": 2}))
+        service.work()
+        sample(service)
+        found = items(client)
+        assert set(found) == {"part", "masked", "whole"}
+        for name in ("part", "masked"):
+            assert {member: found[name][member] for member in HIDDEN} == dict.fromkeys(HIDDEN)
+        assert found["whole"]["rows"] == 2
+        assert items(owner)["hidden"]["rows"] == 2
