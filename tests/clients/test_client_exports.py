@@ -52,6 +52,21 @@ def test_export_runs_again_pauses_and_is_scheduled(headwater, orders):
     assert refused.value.code == "export-ended"
 
 
+def test_table_is_exported_and_runs_at_times_of_day(headwater, orders, tmp_path):
+    headwater.write_rows(orders, [{"id": n, "note": "x"} for n in range(3)], wait=30)
+    headwater.write_rows(orders, [{"id": 1, "note": "y"}], wait=30)
+    export = headwater.create_export(orders, query="snapshot", format="parquet", version=1)
+    run = headwater.wait_for_export(export, seconds=30)
+    assert (run.version, run.rows) == (1, 3)
+    (path,) = headwater.download_export(run, tmp_path)
+    assert pq.read_table(path).column("note").to_pylist() == ["x", "x", "x"]
+    daily = headwater.create_export(
+        orders, query="snapshot", format="csv", cron="0 6 * * 1-5", zone="Europe/Berlin"
+    )
+    assert (daily.schedule.cron, len(daily.next_runs), daily.runs) == ("0 6 * * 1-5", 3, ())
+    assert headwater.schedule_export(daily, cron="30 7 * * *").schedule.zone is None
+
+
 def test_download_is_fetched_in_parts_and_verified(headwater, orders, service, tmp_path, monkeypatch):
     monkeypatch.setattr(client_download, "_PART_BYTES", 7)
     headwater.write_rows(orders, [{"id": n, "note": "x"} for n in range(5)], wait=30)

@@ -71,6 +71,7 @@ REVIEWED: Final = {
     "0019": "paths of changelog files may occur in several rows: the code before reads each row for itself",
     "0024": "the check allows what it allowed, and messages of rows: no release before registers a webhook with them",
     "0035": "the check allows what it allowed, and tombstones, which only datasets of the release have",
+    "0044": "ranges of exports are unique as before, by an index; only exports of the release have snapshots",
 }
 
 

@@ -431,6 +431,25 @@ def test_release_before_reads_the_schemas_that_have_ids_for_members(postgres: Te
         assert not any("member_ids" in document for document in documents)
 
 
+def test_ranges_of_exports_of_before_are_made_once_and_snapshots_by_version(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0044") - 1]
+    of_run = "tenant_id, export_id, since, until, job_id"
+    repeat = f"INSERT INTO export_runs ({of_run}, number, version) SELECT {of_run}, %s, %s FROM export_runs LIMIT 1"
+    with upgraded_rows(postgres, before) as administration:
+        [count] = administration.execute(
+            "SELECT count(*) FROM export_runs WHERE version IS NULL"
+        ).fetchone() or [0]
+        assert count == 1
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            administration.execute(repeat, [2, None])
+        administration.execute(repeat, [2, 7])
+        administration.execute(repeat, [3, 8])
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            administration.execute(repeat, [4, 8])
+        planned = administration.execute("SELECT count(*) FROM exports WHERE planned_at IS NULL").fetchone()
+        assert planned == (1,)
+
+
 FILES_OF_BEFORE = f"""
     INSERT INTO files (tenant_id, dataset_id, path, file_group, partition_path, bucket, added_version, size_bytes,
                        row_count, checksum, schema_id, statistics)

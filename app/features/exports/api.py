@@ -21,12 +21,15 @@ from app.features.exports.handlers.files import check_export_file, download_expo
 from app.features.exports.problems import PROBLEMS
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.service.exports import ManageExports
+from app.features.versions.compose import version_of
 from app.http.auth import Resource
 
 
 def _exports(platform: Platform) -> ManageExports:
     return ManageExports(
         exports=ExportStore(platform.database),
+        timeline=platform.stores.timeline,
+        versions=version_of(platform),
         storage=platform.storage,
         storage_uri=platform.settings.storage_uri,
         roots_of=roots_of(platform),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -13,6 +14,8 @@ from app.core.changes.position_parameters import Offset, Position, SinceTime, Si
 from app.core.changes.positions import FeedStart, StartingPosition
 from app.core.consumers.values import MaxLag
 from app.core.jobs.values import JobState
+from app.features.exports.schedules import check_schedule, next_times
+from app.features.exports.service.exports import AtVersion
 from app.features.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
 from app.features.exports.values import (
     Export,
@@ -48,7 +51,11 @@ _NAME: Final = msgspec.Meta(
     examples=["Orders for the warehouse"],
     extra_json_schema={EXPECTED: "a string of 1–200 characters without control characters"},
 )
+_OF_RANGES: Final = ("since", "since_version", "since_time", "until", "max_lag")
+_OF_VERSIONS: Final = ("version", "as_of", "tag")
+_RUNS_AHEAD: Final = 3
 _DESTINATION: Final = msgspec.Meta(max_length=2_000, examples=["s3://warehouse/orders"])
+_Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 _RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
 
 
@@ -63,20 +70,20 @@ class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     It goes from its start to `until`, or to the head at the time when a run is accepted. With a `schedule` it continues
     where it stopped; without, it runs once, and again on request. At most one of `since`, `since_version` and
-    `since_time` is set; the default is `earliest`.
+    `since_time` is set; the default is `earliest`. A snapshot has no such range: each run has the whole table.
     """
 
     query: ExportQuery
-    """What is exported: the changes, or the latest rows of the keys that changed."""
+    """What is exported: the changes, the latest rows of the keys that changed, or all rows of the table."""
     format: ExportFormat
     """The format of the files."""
     form: ChangeForm | msgspec.UnsetType = msgspec.UNSET
     """The form of the changes; only with query `changes`."""
     meta: bool = False
-    """Whether rows have the five meta columns, as rows of pages; only with query `incremental`."""
+    """Whether rows have the five meta columns, as rows of pages; not with query `changes`."""
     corrected_since: bool = False
     """Whether rows have two columns that show what has corrected each since the end of the range, as rows of pages;
-    only with query `incremental`.
+    not with query `changes`.
     """
     columns: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
     """The columns of the rows; all by default."""
@@ -92,6 +99,12 @@ class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Starts at the first change that was committed at this time or later."""
     until: Offset | None = None
     """The position to end at; none by default."""
+    version: _Version | None = None
+    """Only with query `snapshot`, and without a schedule: the version to export; by default the latest."""
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """A time instead of `version`: the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint instead of `version`: the version that has it."""
     schedule: Schedule | None = None
     """When the export runs by itself."""
     target_bytes: Annotated[int, _TARGET] = DEFAULT_TARGET_BYTES
@@ -139,6 +152,8 @@ class ExportRunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The position of its first change."""
     until: Annotated[int, msgspec.Meta(examples=[145])]
     """The position to which it goes."""
+    version: Annotated[int, msgspec.Meta(examples=[7])] | None
+    """Of a snapshot: the version of its rows, which all changes before `until` result in; null for a range."""
     next_since: int | None
     """The position to which it went; one less than `until` where that would split an update."""
     rows: Annotated[int, msgspec.Meta(examples=[25])] | None
@@ -206,8 +221,14 @@ class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The position at which it started."""
     until: int | None
     """The position at which it ends; null for none."""
+    version: Annotated[int, msgspec.Meta(examples=[7])] | None
+    """Of a snapshot of one version: the version; null for the latest at each run, and for ranges."""
     schedule: Schedule | None
     """When it runs by itself; null for not at all."""
+    next_runs: list[datetime]
+    """The next times of its schedule; empty without a schedule, and unless it is `active`. A time at which there is
+    nothing new makes no run.
+    """
     target_bytes: Annotated[int, msgspec.Meta(examples=[DEFAULT_TARGET_BYTES])]
     """The size at which a file is ended."""
     max_lag: MaxLag | None
@@ -285,6 +306,8 @@ class ExportRunResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The changes of the run."""
     versions: Versions | None
     """The versions of its first and its last change; null without changes."""
+    version: Annotated[int, msgspec.Meta(examples=[7])] | None
+    """Of a snapshot: the version of its rows; null for a range."""
     schema: ManifestSchema | None
     """The schema of the rows; null before the run has succeeded."""
     files: list[ExportFileResponse]
@@ -311,13 +334,16 @@ class ListExportRunsOptions(PageOptions, frozen=True, kw_only=True):
 
 def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition:
     """What a request exports for a key with this access. Raises InvalidRequest."""
-    if data.query is ExportQuery.INCREMENTAL and data.form is not msgspec.UNSET:
+    if data.schedule is not None:
+        check_schedule(data.schedule)
+    _check_members(data)
+    if data.query is not ExportQuery.CHANGES and data.form is not msgspec.UNSET:
         detail = "only query `changes` has a form; remove it"
         raise InvalidRequest(f"form: {detail}", [FieldError(pointer="/form", detail=detail)])
     of_rows = {"meta": data.meta, "corrected_since": data.corrected_since}
     for member in [name for name, is_set in of_rows.items() if is_set]:
         if data.query is ExportQuery.CHANGES:
-            detail = "only for rows (query `incremental`); remove it"
+            detail = "only for rows (query `incremental` or `snapshot`); remove it"
             raise InvalidRequest(f"{member}: {detail}", [FieldError(pointer=f"/{member}", detail=detail)])
     return ExportDefinition(
         name=data.name,
@@ -339,8 +365,28 @@ def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition
     )
 
 
-def export_start(data: CreateExport) -> FeedStart:
-    """Where an export starts. Raises InvalidRequest."""
+def _check_members(data: CreateExport) -> None:
+    """Raises InvalidRequest for members that do not fit the query."""
+    snapshot = data.query is ExportQuery.SNAPSHOT
+    names: Sequence[str] = _OF_RANGES if snapshot else _OF_VERSIONS
+    reason = "only for query `snapshot`"
+    if snapshot:
+        reason = "query `snapshot` has the whole table, not a range of changes"
+    extra = [name for name in names if getattr(data, name) is not None]
+    if not extra and data.schedule is not None:
+        extra = [name for name in _OF_VERSIONS if getattr(data, name) is not None]
+        reason = "a schedule exports the latest version at each run"
+    if extra:
+        raise InvalidRequest(
+            f"{extra[0]}: {reason}; remove it",
+            [FieldError(pointer=f"/{name}", detail=f"{reason}; remove it") for name in extra],
+        )
+
+
+def export_start(data: CreateExport) -> FeedStart | AtVersion:
+    """Where an export starts, or the version that a snapshot has. Raises InvalidRequest."""
+    if data.query is ExportQuery.SNAPSHOT:
+        return AtVersion(version=data.version, as_of=data.as_of, tag=data.tag)
     start = start_of(data.since, data.since_version, data.since_time)
     return StartingPosition.EARLIEST if start is None else start
 
@@ -350,6 +396,8 @@ def export_change(data: UpdateExport, revision: int) -> ExportChange:
     if data.state is ExportState.ENDED:
         detail = "expected `active` or `paused`; DELETE ends an export"
         raise InvalidRequest(f"state: {detail}", [FieldError(pointer="/state", detail=detail)])
+    if isinstance(data.schedule, Schedule):
+        check_schedule(data.schedule)
     return ExportChange(revision=revision, state=data.state, schedule=data.schedule)
 
 
@@ -382,7 +430,9 @@ def export_response(export: Export) -> ExportResponse:
         partitions=None if definition.partitions is None else list(definition.partitions),
         since=definition.since,
         until=definition.until,
+        version=definition.version,
         schedule=definition.schedule,
+        next_runs=_next_runs(export),
         target_bytes=definition.target_bytes,
         max_lag=definition.max_lag,
         destination=definition.destination,
@@ -395,6 +445,14 @@ def export_response(export: Export) -> ExportResponse:
     )
 
 
+def _next_runs(export: Export) -> list[datetime]:
+    schedule = export.definition.schedule
+    if schedule is None or export.state is not ExportState.ACTIVE:
+        return []
+    last_start = export.runs[0].job.created_at if export.runs else None
+    return next_times(schedule, last_start, datetime.now(UTC), _RUNS_AHEAD)
+
+
 def run_summary(run: ExportRun) -> ExportRunSummary:
     """The JSON of a run in a list."""
     result = run.job.result or {}
@@ -403,6 +461,7 @@ def run_summary(run: ExportRun) -> ExportRunSummary:
         state=run.job.state,
         since=run.since,
         until=run.until,
+        version=run.version,
         next_since=result.get("next_since"),
         rows=result.get("rows"),
         file_count=result.get("files"),
@@ -433,6 +492,7 @@ def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
             since=run.since, next_since=None if manifest is None else manifest.offsets.next_since
         ),
         versions=None if manifest is None else manifest.versions,
+        version=run.version if manifest is None else manifest.version,
         schema=None if manifest is None else manifest.schema,
         files=[] if manifest is None else [_file_response(run, file) for file in manifest.files],
         file_count=None if manifest is None else len(manifest.files),

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from app.features.exports.values import ExportDefinition, Manifest
@@ -39,6 +40,8 @@ exports: Final = Table(
     integer_column("stopped_at", nullable=True),
     integer_column("revision", default=1),
     timestamp_column("created_at", default=True),
+    # The times of a cron schedule up to this one are done.
+    timestamp_column("planned_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('active', 'paused', 'ended')", name="state"),
     CheckConstraint("(state = 'ended') = (stopped_at IS NOT NULL)", name="stopped"),
@@ -57,11 +60,29 @@ export_runs: Final = Table(
     id_column("job_id"),
     json_column("manifest", Manifest, nullable=True),
     timestamp_column("created_at", default=True),
+    # Of a snapshot. Versions without changes between them have the same range.
+    integer_column("version", nullable=True),
     PrimaryKeyConstraint("tenant_id", "export_id", "number"),
-    UniqueConstraint("tenant_id", "export_id", "since", "until"),
     ForeignKeyConstraint(["tenant_id", "export_id"], ["exports.tenant_id", "exports.id"], ondelete="CASCADE"),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
     Index("export_runs_job", "tenant_id", "job_id"),
+    Index(
+        "export_runs_ranges",
+        "tenant_id",
+        "export_id",
+        "since",
+        "until",
+        unique=True,
+        postgresql_where=text("version IS NULL"),
+    ),
+    Index(
+        "export_runs_versions",
+        "tenant_id",
+        "export_id",
+        "version",
+        unique=True,
+        postgresql_where=text("version IS NOT NULL"),
+    ),
 )
 
 export_files: Final = Table(

@@ -1,9 +1,9 @@
 """Exports: what is written to files, and the tasks that write them.
 
-A range of a feed is exported either as its changes, or as the rows that changed, as they are at its end. Where the feed
-has all changes with the rows of the table, these rows are read from it. Elsewhere they are read from the table, whose
-rows know the version that gave them their values. Each task writes a part to files, whose names contain the number of
-the task and of the file.
+A range of a feed is exported either as its changes, or as the rows that changed, as they are at its end. A snapshot has
+all rows of a version, which are read from the table. The rows that changed are read from the feed where it has all
+changes with the rows of the table. Elsewhere they are read from the table, whose rows know the version that gave them
+their values. Each task writes a part to files, whose names contain the number of the task and of the file.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import ChangelogSegment, DataFile
 from app.kernel.format.result_file import ExportedFile, RunFile
+from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.kernel.sql.conditions.tree import Filter
 
@@ -36,10 +37,13 @@ _PART_ROWS: Final = 1_000_000
 
 
 class ExportQuery(str, Enum):
-    """What is exported: the changes of a range, or the latest rows of the keys that changed in it."""
+    """What is exported: the changes of a range, the latest rows of the keys that changed in it, or all rows of a
+    version.
+    """
 
     CHANGES = "changes"
     INCREMENTAL = "incremental"
+    SNAPSHOT = "snapshot"
 
 
 class ExportFormat(str, Enum):
@@ -62,7 +66,8 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a row's partition must match.
     `target_bytes`: the size at which a file is closed. `access`: what the reader of the files may see. `commit_times`:
     of all versions, where rows have the meta columns, which are read from the table; None where they have not.
-    `corrections`: the same for the marks of rows that later changes have corrected.
+    `corrections`: the same for the marks of rows that later changes have corrected. `latest`: of a snapshot, the
+    present schema of the dataset, which has the columns that the access names.
     """
 
     dataset: DatasetDefinition
@@ -76,6 +81,7 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     access: RowAccess = EVERYTHING
     commit_times: PackedCommitTimes | None = None
     corrections: CorrectionsSince | None = None
+    latest: Schema | None = None
 
 
 class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -89,7 +95,8 @@ class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class ExportPart(EngineTask[ExportedPart], frozen=True, kw_only=True, tag=True):
     """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order; or
-    of the rows of `table` that a commit after the version `changed_after` gave their values, if that is not None.
+    of the rows of `table`, of those only that a commit after the version `changed_after` gave their values, if that is
+    not None.
 
     `earliest`: no change before it can be read. `retracting`: without a key, files that may take back some of the
     changes of the part. `prefix`: what the paths of the files start with. `share`: of this number of `shares` of a
@@ -180,13 +187,13 @@ def changed_row_parts(
     live: Iterable[DataFile],
     where: Filter | None,
     *,
-    begin: int,
+    begin: int | None,
     since: int,
     until: int,
     earliest: int,
     prefix: str,
 ) -> list[ExportPart]:
-    """The tasks that export the rows with values from commits after version `begin`, from the table.
+    """The tasks that export the rows with values from commits after version `begin`, or all, from the table.
 
     `live`: the data files of the version at the end of the range. `where`: the rows that are selected. `since`,
     `until`: the range in the feed.

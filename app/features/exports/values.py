@@ -20,13 +20,19 @@ from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
 EVERY_SECONDS_MIN: Final = 10
+CRON_CHARACTERS_MAX: Final = 200
+_EVERY: Final = msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400, examples=[3_600])
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The interval at which an export runs, if there are changes."""
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """When an export runs, if there is something new: at an interval, or at times of day. One of the two is set."""
 
-    every_seconds: Annotated[int, msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400, examples=[3_600])]
+    every_seconds: Annotated[int, _EVERY] | None = None
     """Seconds from the start of one run to the next."""
+    cron: Annotated[str, msgspec.Meta(examples=["0 6 * * 1-5"])] | None = None
+    """Times as a cron expression of five fields: minute, hour, day of the month, month, day of the week."""
+    zone: Annotated[str, msgspec.Meta(examples=["Europe/Berlin"])] | None = None
+    """Beside `cron`: the time zone of its times, by its name in the IANA database; UTC by default."""
 
 
 class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +42,8 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
     be and still keep the changes that it has not written. `access`: what the key that created it may see. `meta`:
     whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes have corrected.
-    `destination`: the URI of a folder to which the files are copied, too.
+    `destination`: the URI of a folder to which the files are copied, too. `version`: of a snapshot, the version that it
+    has; None for the latest version at each run.
     """
 
     name: str | None
@@ -55,6 +62,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     meta: bool = False
     corrected_since: bool = False
     destination: str | None = None
+    version: int | None = None
 
     @property
     def with_sources(self) -> bool:
@@ -122,7 +130,9 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run has written. `form`: null for rows. `versions`: null for an empty range."""
+    """What a run has written. `form`: null for rows. `versions`: null for an empty range. `version`: of a snapshot, the
+    version of its rows.
+    """
 
     export_id: str
     number: int
@@ -137,11 +147,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     files: tuple[ManifestFile, ...]
     rows: int
     created_at: datetime
+    version: int | None = None
 
 
 class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of an export, numbered from 1: the changes [since, until), and its latest job.
 
+    `version`: of a snapshot, the version to write; its rows are those that all changes before `until` result in.
     `manifest`: what it has written; None in lists.
     """
 
@@ -152,6 +164,7 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     created_at: datetime
     manifest: Manifest | None = None
+    version: int | None = None
 
 
 def run_destination(destination: str, export_id: str, number: int) -> str:
@@ -162,7 +175,8 @@ def run_destination(destination: str, export_id: str, number: int) -> str:
 class Export(msgspec.Struct, frozen=True, kw_only=True):
     """An export as users see it. `offset` is where the next run starts; `runs` are the latest, the last one first.
 
-    `revision` counts its changes from 1.
+    `revision` counts its changes from 1. `planned_at`: the times of its cron schedule up to this one are done; None if
+    it was not planned yet.
     """
 
     id: str
@@ -175,6 +189,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     runs: tuple[ExportRun, ...]
     created_at: datetime
+    planned_at: datetime | None = None
 
     @property
     def last_failed(self) -> ExportRun | None:

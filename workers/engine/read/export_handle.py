@@ -142,7 +142,7 @@ def _changed_rows(
         for rows in _rows_of_table(part, scan, slices, memory, meta.sources):
             yield meta.shown(rows).cast(_rows_schema(part, scan))
         return
-    if part.changed_after is not None:
+    if part.changed_after is not None or spec.query is ExportQuery.SNAPSHOT:
         for rows in _rows_of_table(part, scan, slices, memory, schema):
             yield access.shown(rows).cast(schema)
         return

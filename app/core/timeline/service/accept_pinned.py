@@ -4,7 +4,8 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,21 @@ from app.infra.identifiers import new_id
 
 # A job that has not ended by then may find its version expired.
 _SECONDS: Final = 24 * 3600.0
+
+
+@contextmanager
+def lease_for_job(leases: ReadLeaseStore, dataset: Dataset, version: int, job_id: str) -> Iterator[None]:
+    """Keeps a version from before a job is accepted to the end of the job, if it is accepted in this context.
+
+    Raises VersionExpired, NotFound (dataset gone).
+    """
+    reader = f"{OF_JOB}{job_id}"
+    try:
+        leases.acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
+        yield
+    except BaseException:
+        leases.release(dataset.tenant_id, dataset.id, reader)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,6 +24,7 @@ _RUN_COLUMNS: Final = (
     export_runs.c.number,
     export_runs.c.since,
     export_runs.c.until,
+    export_runs.c.version,
     export_runs.c.created_at.label("run_created_at"),
     *JOB_COLUMNS,
 )
@@ -89,7 +90,15 @@ def run_of_range(connection: Connection, export_id: str, since: int, until: int)
         export_runs.c.export_id == export_id,
         export_runs.c.since == since,
         export_runs.c.until == until,
+        export_runs.c.version.is_(None),
     )
+    row = connection.execute(_runs().where(*conditions)).one_or_none()
+    return None if row is None else _run(row)
+
+
+def run_of_version(connection: Connection, export_id: str, version: int) -> ExportRun | None:
+    """The run of a snapshot of this version, if there is one."""
+    conditions = export_runs.c.export_id == export_id, export_runs.c.version == version
     row = connection.execute(_runs().where(*conditions)).one_or_none()
     return None if row is None else _run(row)
 
@@ -110,6 +119,7 @@ def _exports() -> Select[Any]:
             func.coalesce(exports.c.stopped_at, consumers.c.position).label("offset"),
             exports.c.revision,
             exports.c.created_at,
+            exports.c.planned_at,
         )
         .join(datasets, datasets.c.id == exports.c.dataset_id)
         .outerjoin(consumers, condition)
@@ -144,5 +154,6 @@ def _latest_runs(connection: Connection, export_ids: Sequence[str]) -> dict[str,
 def _run(row: Any) -> ExportRun:
     values = row._asdict()
     own = {name: values.pop(name) for name in ("export_id", "number", "since", "until")}
+    own["version"] = values.pop("version")
     created_at, manifest = values.pop("run_created_at"), values.pop("manifest", None)
     return ExportRun(**own, job=job_from(values), created_at=created_at, manifest=manifest)

@@ -16,6 +16,7 @@ from app.core.changes.positions import FeedBounds, resolve_position
 from app.core.changes.repository import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
+from app.core.consumers.values import MaxLag
 from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.repository.job_ends import cancel_locked
 from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
@@ -34,13 +35,16 @@ from app.features.exports.repository.runs import (
     drop_consumer,
     end_export,
     finish_run,
+    mark_planned,
     next_run,
     plan_run,
     record_run,
     refuse_ended,
     run_files,
+    seconds_until_due,
 )
 from app.features.exports.tables import export_files, export_runs, exports
+from app.features.exports.tasks import ExportQuery
 from app.features.exports.values import (
     Export,
     ExportChange,
@@ -82,7 +86,8 @@ class ExportStore:
             bounds = lock_feed(connection, new.dataset_id)
             share_schemas(connection, {new.dataset_id: new.schema_id})
             since = resolve_position(offset_of(connection, new.dataset_id, new.start), bounds)
-            definition = msgspec.structs.replace(new.definition, since=since)
+            snapshot = new.definition.query is ExportQuery.SNAPSHOT
+            definition = msgspec.structs.replace(new.definition, since=0 if snapshot else since)
             _check_end(definition)
             act_concerns(export=new.id)
             connection.execute(
@@ -97,7 +102,15 @@ class ExportStore:
             _follow(connection, new.dataset_id, new.id, definition, since)
             first = NewRun(job_id=new.job_id, actor=new.actor)
             export = find_export(connection, new.id)
-            next_run(connection, export, bounds.next_offset, first, also_empty=definition.schedule is None)
+            if definition.schedule is None or definition.schedule.cron is None:
+                next_run(
+                    connection, export, bounds.next_offset, first, also_empty=definition.schedule is None
+                )
+            else:
+                # It runs at its times only, the first of which is to come.
+                wake_follower(
+                    connection, new.dataset_id, consumer_name(new.id), seconds_until_due(connection, export)
+                )
             return find_export(connection, new.id)
 
     def count(self, tenant_id: str) -> int:
@@ -145,6 +158,9 @@ class ExportStore:
                     revision=exports.c.revision + 1,
                 )
             )
+            if definition.schedule is not None:
+                # Times that passed under another schedule, or while it was paused, do not count.
+                mark_planned(connection, export_id)
             export = find_export(connection, export_id)
             if definition.schedule is None and _idle(export):
                 # Without a schedule it would keep the feed for ever, so it ends.
@@ -179,6 +195,9 @@ class ExportStore:
             run = next_run(connection, export, bounds.next_offset, new, also_empty=True)
             if run is None:
                 raise AssertionError("an empty run will do")
+            if run.job.state.final and export.definition.schedule is None:
+                # It has the run already, so it ends again.
+                end_export(connection, export)
             return StartedRun(run=run, is_replay=False)
 
     def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
@@ -265,7 +284,8 @@ def _check_end(definition: ExportDefinition) -> None:
 def _follow(
     connection: Connection, dataset_id: str, export_id: str, definition: ExportDefinition, position: int
 ) -> None:
-    lag = definition.max_lag
+    # A snapshot needs no changes, so it keeps none.
+    lag = MaxLag(changes=0) if definition.query is ExportQuery.SNAPSHOT else definition.max_lag
     add_follower(
         connection,
         dataset_id,
@@ -298,9 +318,9 @@ def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
     Raises ExportEnded, OffsetExpired, QuotaExceeded.
     """
     refuse_ended(export)
-    _follow(
-        connection, export.dataset_id, export.id, export.definition, resolve_position(export.offset, bounds)
-    )
+    snapshot = export.definition.query is ExportQuery.SNAPSHOT
+    position = bounds.next_offset if snapshot else resolve_position(export.offset, bounds)
+    _follow(connection, export.dataset_id, export.id, export.definition, position)
     connection.execute(
         update(exports)
         .where(exports.c.id == export.id)

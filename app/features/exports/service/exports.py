@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+import msgspec
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
 from app.core.changes.errors import NoFeed
-from app.core.changes.positions import FeedStart
+from app.core.changes.positions import FeedStart, StartingPosition
 from app.core.changes.service.read_corrections import check_records_corrections
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.accept_pinned import lease_for_job
+from app.core.timeline.service.version_definition import definition_at
 from app.features.exports.repository.exports import ExportStore
+from app.features.exports.selection import export_selection, export_spec
+from app.features.exports.tasks import ExportQuery
 from app.features.exports.values import (
     Export,
     ExportChange,
@@ -22,17 +29,25 @@ from app.features.exports.values import (
     NewRun,
     StartedRun,
 )
+from app.features.versions.service.versions import VersionOf
 from app.infra.files.errors import CorruptFile
 from app.infra.files.folders.admitted import RefusedPath, admitted_root, is_below
 from app.infra.files.folders.destination import SETTING
 from app.infra.files.ports import ObjectStorage
 from app.infra.identifiers import new_id
-from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.result_file import RunFile
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess
+
+
+class AtVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a snapshot, by its number, a time or its name; the latest at each run if none is set."""
+
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +58,8 @@ class ManageExports:
     """
 
     exports: ExportStore
+    timeline: VersionReader
+    versions: VersionOf
     storage: ObjectStorage
     storage_uri: str
     roots_of: Callable[[str], tuple[str, ...]]
@@ -52,16 +69,20 @@ class ManageExports:
         self,
         dataset: Dataset,
         definition: ExportDefinition,
-        start: FeedStart,
+        start: FeedStart | AtVersion,
         *,
         actor: str | None = None,
     ) -> Export:
-        """Adds an export and starts its first run, unless there is no change yet.
+        """Adds an export and starts its first run, unless there is no change yet. `start`: of a snapshot, the version.
 
-        Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired, MaskedColumn,
-        GrantNotApplicable, RestrictedGrant, SchemaChanged.
+        Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired, VersionExpired,
+        MaskedColumn, GrantNotApplicable, RestrictedGrant, SchemaChanged.
         """
-        _check(dataset, definition)
+        at = start if isinstance(start, AtVersion) else AtVersion()
+        if at != AtVersion():
+            version = self.versions.find(dataset, version=at.version, as_of=at.as_of, tag=at.tag)
+            definition = msgspec.structs.replace(definition, version=version)
+        self._check(dataset, definition)
         if definition.destination is not None:
             self._check_destination(dataset.tenant_id, definition.destination)
         new = NewExport(
@@ -69,11 +90,15 @@ class ManageExports:
             dataset_id=dataset.id,
             schema_id=dataset.definition.schema.id,
             definition=definition,
-            start=start,
+            start=StartingPosition.NOW if isinstance(start, AtVersion) else start,
             job_id=new_id(),
             actor=actor,
         )
-        export = self.exports.create(dataset.tenant_id, new)
+        if definition.version is None:
+            export = self.exports.create(dataset.tenant_id, new)
+        else:
+            with lease_for_job(self.versions.leases, dataset, definition.version, new.job_id):
+                export = self.exports.create(dataset.tenant_id, new)
         self.wake()
         return export
 
@@ -149,18 +174,18 @@ class ManageExports:
         """Its bytes. Raises CorruptFile."""
         return self.storage.open(file.path)
 
-
-def _check(dataset: Dataset, definition: ExportDefinition) -> None:
-    """Raises InvalidRequest, InvalidFilter, NoFeed."""
-    if dataset.definition.changelog.producer is ChangelogProducer.NONE:
-        raise NoFeed("an export needs a feed, and changelog.producer of the dataset is 'none'")
-    if definition.corrected_since:
-        check_records_corrections(dataset)
-    ChangeSelection.of(
-        dataset.definition,
-        dataset.definition.schema,
-        columns=definition.columns,
-        where=definition.where,
-        partitions=definition.partitions,
-        access=definition.access,
-    )
+    def _check(self, dataset: Dataset, definition: ExportDefinition) -> None:
+        """Raises InvalidRequest, InvalidFilter, NoFeed, MaskedColumn, GrantNotApplicable, RestrictedGrant."""
+        if definition.corrected_since:
+            check_records_corrections(dataset)
+        if definition.query is ExportQuery.SNAPSHOT:
+            version = dataset.version if definition.version is None else definition.version
+            at = definition_at(self.timeline, dataset, version)
+            export_selection(export_spec(dataset, definition, at))
+            return
+        if dataset.definition.changelog.producer is ChangelogProducer.NONE:
+            raise NoFeed(
+                "an export of changes needs a feed, and changelog.producer of the dataset is 'none': export the "
+                "table by query `snapshot`"
+            )
+        export_selection(export_spec(dataset, definition, dataset.definition))

@@ -22,9 +22,10 @@ from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.read_commit_times import commit_times_to
+from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.exports.repository.exports import ExportStore
-from app.features.exports.selection import export_selection
+from app.features.exports.selection import export_selection, export_spec
 from app.features.exports.tasks import (
     ExportedPart,
     ExportQuery,
@@ -49,6 +50,7 @@ from app.features.exports.values import (
 from app.infra.files.ports import ObjectStorage
 from app.infra.identifiers import new_id
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.paths import dataset_prefix, export_folder
 from app.kernel.format.result_file import ExportedFile, RunFile
@@ -104,15 +106,15 @@ class RunExports:
 
     def _written(self, job: Job, run: ExportRun, definition: ExportDefinition, tag: str) -> FinishedRun:
         """Writes the files of a run."""
+        if run.version is not None:
+            return self._snapshot(job, run, definition, run.version, tag)
         bounds = self.index.bounds(job.tenant_id, job.dataset_id)
         bounds.checked(run.since)
         segments = self.index.segments(job.tenant_id, job.dataset_id, run.since, run.until)
         # Read after the segments, so that its schema is not earlier than theirs.
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
-        folder = export_folder(
-            dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
-        )
-        spec, prefix = _spec(dataset, definition), f"{folder}/part"
+        folder = _folder(job, run)
+        spec, prefix = export_spec(dataset, definition, dataset.definition), f"{folder}/part"
         if spec.query is ExportQuery.CHANGES or (reads_feed(spec.dataset) and not definition.with_sources):
             parts = export_parts(
                 spec, segments, since=run.since, until=run.until, earliest=bounds.earliest, prefix=prefix
@@ -120,7 +122,57 @@ class RunExports:
             answers = self.engine.run(parts, tag)
         else:
             answers = self._export_table(dataset, definition, run, prefix, tag)
-        manifest = _manifest(dataset, definition, run, segments, answers)
+        manifest = _manifest(spec.dataset, dataset.id, definition, run, segments, answers)
+        return self._with_manifest(job, folder, manifest, answers)
+
+    def _snapshot(
+        self, job: Job, run: ExportRun, definition: ExportDefinition, version: int, tag: str
+    ) -> FinishedRun:
+        """Writes all rows of a version.
+
+        If the latest version of when the run was accepted is not kept any more, they are those of the first later one
+        that is.
+        """
+        if definition.version is None:
+            version = self.pins.leases.first_kept(job.tenant_id, job.dataset_id, version)
+        with self.pins.pin(job.tenant_id, [(job.dataset_id, version)], tag):
+            dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+            end = self.timeline.next_offset(job.tenant_id, job.dataset_id, version)
+            spec = self._of_table(
+                dataset, definition, definition_at(self.timeline, dataset, version), version
+            )
+            folder = _folder(job, run)
+            parts = changed_row_parts(
+                spec,
+                self.timeline.live_files(job.tenant_id, job.dataset_id, version, None),
+                export_selection(spec).where,
+                begin=None,
+                since=0,
+                until=end,
+                earliest=0,
+                prefix=f"{folder}/part",
+            )
+            answers = self.engine.run(parts, tag)
+        run = msgspec.structs.replace(run, until=end, version=version)
+        manifest = _manifest(spec.dataset, dataset.id, definition, run, (), answers)
+        return self._with_manifest(job, folder, manifest, answers)
+
+    def _of_table(
+        self, dataset: Dataset, definition: ExportDefinition, at: DatasetDefinition, version: int
+    ) -> ExportSpec:
+        """What is exported of rows of the table at a version, where the dataset is `at`."""
+        spec = export_spec(dataset, definition, at)
+        if definition.meta:
+            times = commit_times_to(self.timeline, dataset.tenant_id, dataset.id, version)
+            spec = msgspec.structs.replace(spec, commit_times=times)
+        if definition.corrected_since:
+            since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
+        return spec
+
+    def _with_manifest(
+        self, job: Job, folder: str, manifest: Manifest, answers: Sequence[ExportedPart]
+    ) -> FinishedRun:
         files = [_of_part(file) for answer in answers for file in answer.files]
         files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
         return FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
@@ -135,13 +187,7 @@ class RunExports:
         """
         begin, end = self._versions(dataset, run)
         end = self.pins.leases.first_kept(dataset.tenant_id, dataset.id, end)
-        spec = _spec(dataset, definition)
-        if definition.meta:
-            times = commit_times_to(self.timeline, dataset.tenant_id, dataset.id, end)
-            spec = msgspec.structs.replace(spec, commit_times=times)
-        if definition.corrected_since:
-            since = self.timeline.next_offset(dataset.tenant_id, dataset.id, end)
-            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
+        spec = self._of_table(dataset, definition, dataset.definition, end)
         with self.pins.pin(dataset.tenant_id, [(dataset.id, end)], tag):
             parts = changed_row_parts(
                 spec,
@@ -188,22 +234,16 @@ class RunExports:
         )
 
 
-def _spec(dataset: Dataset, definition: ExportDefinition) -> ExportSpec:
-    return ExportSpec(
-        dataset=dataset.definition,
-        query=definition.query,
-        format=definition.format,
-        form=definition.form,
-        columns=definition.columns,
-        where=definition.where,
-        partitions=definition.partitions,
-        access=definition.access,
-        target_bytes=definition.target_bytes,
+def _folder(job: Job, run: ExportRun) -> str:
+    """The folder of the files of this attempt."""
+    return export_folder(
+        dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
     )
 
 
 def _manifest(
-    dataset: Dataset,
+    dataset: DatasetDefinition,
+    dataset_id: str,
     definition: ExportDefinition,
     run: ExportRun,
     segments: Sequence[ChangelogSegment],
@@ -211,13 +251,13 @@ def _manifest(
 ) -> Manifest:
     files = [file for answer in answers for file in answer.files]
     changes = definition.query is ExportQuery.CHANGES
-    schema = dataset.definition.schema
+    schema = dataset.schema
     next_since = run.until - any(answer.splits_end for answer in answers)
     return Manifest(
         export_id=run.export_id,
         number=run.number,
-        dataset=dataset.id,
-        dataset_name=dataset.definition.name,
+        dataset=dataset_id,
+        dataset_name=dataset.name,
         query=definition.query,
         form=definition.form if changes else None,
         format=definition.format,
@@ -234,6 +274,7 @@ def _manifest(
         files=tuple(_listed(files, run.since, next_since, changes=changes)),
         rows=sum(file.row_count for file in files),
         created_at=datetime.now(UTC),
+        version=run.version,
     )
 
 

@@ -52,19 +52,28 @@ class ExportCalls(DownloadCalls):
         since_version: int | None = None,
         since_time: datetime | None = None,
         until: int | None = None,
+        version: int | None = None,
+        as_of: datetime | None = None,
+        tag: str | None = None,
         every_seconds: int | None = None,
+        cron: str | None = None,
+        zone: str | None = None,
         target_bytes: int = 256 * 1024 * 1024,
         name: str | None = None,
         max_lag: MaxLag | None = None,
+        destination: str | None = None,
         idempotency_key: str | None = None,
     ) -> Export:
-        """Exports the changes from a position on, or the rows that changed since. Starts the first run.
+        """Exports the changes from a position on, the rows that changed since, or with query `snapshot` the whole table
+        at a version, by default the latest. Starts the first run.
 
         The position is `since`, by default `earliest`, or the first change of `since_version` or `since_time` or later.
         With `meta` the rows of query `incremental` have the five meta columns, with `corrected_since` what has
         corrected each row since the end of the range.
 
-        With `every_seconds` further runs continue at the end of the last one; otherwise the export ends after one run.
+        With `every_seconds` further runs continue at the end of the last one, with `cron` at times of day in a `zone`:
+        `cron="0 6 * * 1-5", zone="Europe/Berlin"`. Otherwise the export ends after one run. `destination` is a folder
+        to which files are copied, too, such as `s3://warehouse/orders`.
         """
         new = CreateExport(
             query=query,
@@ -79,10 +88,14 @@ class ExportCalls(DownloadCalls):
             since_version=since_version,
             since_time=since_time,
             until=until,
-            schedule=None if every_seconds is None else Schedule(every_seconds=every_seconds),
+            version=version,
+            as_of=as_of,
+            tag=tag,
+            schedule=_schedule(every_seconds, cron, zone),
             target_bytes=target_bytes,
             name=name,
             max_lag=max_lag,
+            destination=destination,
         )
         return decoded(Export, await self._create(f"{dataset_path(dataset)}/exports", new, idempotency_key))
 
@@ -102,9 +115,16 @@ class ExportCalls(DownloadCalls):
         """Resumes an export that was paused or has ended."""
         return await self._change_export(export, {"state": "active"})
 
-    async def schedule_export(self, export: Export | str, every_seconds: int | None) -> Export:
-        """Changes the schedule of an export; None removes it."""
-        schedule = None if every_seconds is None else {"every_seconds": every_seconds}
+    async def schedule_export(
+        self,
+        export: Export | str,
+        every_seconds: int | None = None,
+        *,
+        cron: str | None = None,
+        zone: str | None = None,
+    ) -> Export:
+        """Changes the schedule of an export to an interval, or to times of day in a zone; None removes it."""
+        schedule = _schedule(every_seconds, cron, zone)
         return await self._change_export(export, {"schedule": schedule})
 
     async def delete_export(self, export: Export | str) -> None:
@@ -171,6 +191,11 @@ class ExportCalls(DownloadCalls):
     async def _change_export(self, export: Export | str, change: dict[str, Any]) -> Export:
         tag = (await self._get(export_path(export))).headers["etag"]
         return decoded(Export, await self._change(export_path(export), change, tag))
+
+
+def _schedule(every_seconds: int | None, cron: str | None, zone: str | None) -> Schedule | None:
+    given = every_seconds, cron, zone
+    return None if given == (None,) * 3 else Schedule(every_seconds=every_seconds, cron=cron, zone=zone)
 
 
 def export_path(export: Export | str) -> str:

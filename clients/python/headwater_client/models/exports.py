@@ -15,8 +15,9 @@ ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
 """The file formats of exports."""
 
 
-ExportQuery = Literal["changes", "incremental"]
-"""What is exported: the changes of a range, or the latest rows of the keys that changed in it."""
+ExportQuery = Literal["changes", "incremental", "snapshot"]
+"""What is exported: the changes of a range, the latest rows of the keys that changed in it, or all rows of a version.
+"""
 
 
 class CreateExport(
@@ -24,20 +25,21 @@ class CreateExport(
 ):
     """An export to create. It goes from its start to `until`, or to the head at the time when a run is accepted. With a
     `schedule` it continues where it stopped; without, it runs once, and again on request. At most one of `since`,
-    `since_version` and `since_time` is set; the default is `earliest`.
+    `since_version` and `since_time` is set; the default is `earliest`. A snapshot has no such range: each run has the
+    whole table.
     """
 
     query: ExportQuery
-    """What is exported: the changes, or the latest rows of the keys that changed."""
+    """What is exported: the changes, the latest rows of the keys that changed, or all rows of the table."""
     format: ExportFormat
     """The format of the files."""
     delivery_format: ChangeForm | None = None
     """The form of the changes; only with query `changes`."""
     meta: bool = False
-    """Whether rows have the five meta columns, as rows of pages; only with query `incremental`."""
+    """Whether rows have the five meta columns, as rows of pages; not with query `changes`."""
     corrected_since: bool = False
-    """Whether rows have two columns that show what has corrected each since the end of the range, as rows of pages;
-    only with query `incremental`.
+    """Whether rows have two columns that show what has corrected each since the end of the range, as rows of pages; not
+    with query `changes`.
     """
     columns: tuple[str, ...] | None = None
     """The columns of the rows; all by default."""
@@ -53,6 +55,12 @@ class CreateExport(
     """Starts at the first change that was committed at this time or later."""
     until: int | None = None
     """The position to end at; none by default."""
+    version: int | None = None
+    """Only with query `snapshot`, and without a schedule: the version to export; by default the latest."""
+    as_of: datetime | None = None
+    """A time instead of `version`: the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint instead of `version`: the version that has it."""
     schedule: Schedule | None = None
     """When the export runs by itself."""
     target_bytes: int = 268435456
@@ -96,8 +104,14 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """The position at which it started."""
     until: int | None
     """The position at which it ends; null for none."""
+    version: int | None
+    """Of a snapshot of one version: the version; null for the latest at each run, and for ranges."""
     schedule: Schedule | None
     """When it runs by itself; null for not at all."""
+    next_runs: tuple[str, ...]
+    """The next times of its schedule; empty without a schedule, and unless it is `active`. A time at which there is
+    nothing new makes no run.
+    """
     target_bytes: int
     """The size at which a file is ended."""
     max_lag: MaxLag | None
@@ -184,6 +198,8 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_for
     """The changes of the run."""
     versions: Versions | None
     """The versions of its first and its last change; null without changes."""
+    version: int | None
+    """Of a snapshot: the version of its rows; null for a range."""
     schema: ManifestSchema | None
     """The schema of the rows; null before the run has succeeded."""
     files: tuple[ExportFile, ...]
@@ -220,6 +236,8 @@ class ExportRunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The position of its first change."""
     until: int
     """The position to which it goes."""
+    version: int | None
+    """Of a snapshot: the version of its rows, which all changes before `until` result in; null for a range."""
     next_since: int | None
     """The position to which it went; one less than `until` where that would split an update."""
     rows: int | None
@@ -277,10 +295,14 @@ class RunOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """The interval at which an export runs, if there are changes."""
+    """When an export runs, if there is something new: at an interval, or at times of day. One of the two is set."""
 
-    every_seconds: int
+    every_seconds: int | None = None
     """Seconds from the start of one run to the next."""
+    cron: str | None = None
+    """Times as a cron expression of five fields: minute, hour, day of the month, month, day of the week."""
+    zone: str | None = None
+    """Beside `cron`: the time zone of its times, by its name in the IANA database; UTC by default."""
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
