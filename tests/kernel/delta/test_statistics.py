@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.kernel.delta.statistics import COLUMNS_MAX, statistics_text
+from app.kernel.delta.statistics import COLUMNS_MAX, StatisticsTexts
 from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.schema.schema import Field, Schema
 
 
 def published(types: dict[str, str], columns: dict[str, ColumnStatistics], *, by_id: bool = False) -> Any:
     fields = [Field(id=number, name=name, type=kind) for number, (name, kind) in enumerate(types.items(), 1)]
-    return json.loads(statistics_text(Schema(id=1, fields=tuple(fields)), 9, columns, by_id=by_id))
+    return json.loads(StatisticsTexts(Schema(id=1, fields=tuple(fields)), by_id=by_id).text(9, columns))
 
 
 def test_columns_have_bounds_and_nulls_under_their_names() -> None:

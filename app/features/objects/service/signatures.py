@@ -120,12 +120,11 @@ class LinkSigner:
     def __init__(self, key: VendedKey, url: str, now: datetime) -> None:
         """`url`: the root of the service, without a trailing slash. Links end with the key, after 7 days at most."""
         self._root = url
-        self._host_line = f"host:{urlsplit(url).netloc}\n"
         self._signed_at = now.replace(microsecond=0)
         seconds = int((key.expires_at - self._signed_at).total_seconds())
         seconds = min(max(seconds, 1), LINK_SECONDS_MAX)
         self.ends_at = self._signed_at + timedelta(seconds=seconds)
-        self._signature = Signature(
+        signature = Signature(
             access_key_id=key.access_key_id,
             date=f"{now:%Y%m%d}",
             region=REGION,
@@ -136,7 +135,7 @@ class LinkSigner:
             body_hash=UNSIGNED,
             session_token=None,
         )
-        scope = f"{key.access_key_id}/{self._signature.date}/{REGION}/{_SERVICE}/aws4_request"
+        scope = f"{key.access_key_id}/{signature.date}/{REGION}/{_SERVICE}/aws4_request"
         members = {
             "X-Amz-Algorithm": ALGORITHM,
             "X-Amz-Credential": scope,
@@ -144,16 +143,21 @@ class LinkSigner:
             "X-Amz-Expires": str(seconds),
             "X-Amz-SignedHeaders": "host",
         }
-        self._query = "&".join(f"{name}={_encoded(value)}" for name, value in members.items())
-        self._canonical_query = _canonical_query(self._query)
-        self._key = _signing_key(key.secret_access_key, self._signature.date, REGION)
+        query = "&".join(f"{name}={_encoded(value)}" for name, value in members.items())
+        # Links differ in their paths only.
+        host_line = f"host:{urlsplit(url).netloc}\n"
+        self._canonical_rest = _canonical_rest(_canonical_query(query), host_line, signature)
+        self._text_start = _text_start(signature)
+        self._link_rest = f"?{query}&{_IN_QUERY}="
+        self._key = _signing_key(key.secret_access_key, signature.date, REGION)
 
     def link(self, path: str) -> str:
         """The address of an object. `path`: below the root of the service, decoded, with a slash at its beginning."""
         address = quote(path, safe=_SAFE)
-        text = _text("GET", address, self._canonical_query, self._host_line, self._signature)
-        signature = hmac.new(self._key, text, sha256).hexdigest()
-        return f"{self._root}{address}?{self._query}&{_IN_QUERY}={signature}"
+        canonical = f"GET\n{address}{self._canonical_rest}"
+        text = f"{self._text_start}{sha256(canonical.encode()).hexdigest()}"
+        signature = hmac.digest(self._key, text.encode(), "sha256").hex()
+        return f"{self._root}{address}{self._link_rest}{signature}"
 
 
 def _of_header(request: SignedRequest, text: str) -> Signature:
@@ -240,11 +244,19 @@ def _text_to_sign(request: SignedRequest, signature: Signature, host: str) -> by
 
 def _text(method: str, path: str, query: str, headers: str, signature: Signature) -> bytes:
     """What is signed. The path, the query and the headers have their canonical forms."""
-    names = ";".join(signature.signed_headers)
-    canonical = f"{method}\n{path}\n{query}\n{headers}\n{names}\n{signature.body_hash}"
+    canonical = f"{method}\n{path}{_canonical_rest(query, headers, signature)}"
+    return f"{_text_start(signature)}{sha256(canonical.encode()).hexdigest()}".encode()
+
+
+def _canonical_rest(query: str, headers: str, signature: Signature) -> str:
+    """What follows the path of a canonical request."""
+    return f"\n{query}\n{headers}\n{';'.join(signature.signed_headers)}\n{signature.body_hash}"
+
+
+def _text_start(signature: Signature) -> str:
+    """What is before the hash of the canonical request."""
     scope = f"{signature.date}/{signature.region}/{_SERVICE}/aws4_request"
-    time = f"{signature.signed_at:%Y%m%dT%H%M%SZ}"
-    return f"{ALGORITHM}\n{time}\n{scope}\n{sha256(canonical.encode()).hexdigest()}".encode()
+    return f"{ALGORITHM}\n{signature.signed_at:%Y%m%dT%H%M%SZ}\n{scope}\n"
 
 
 @lru_cache(maxsize=_KEYS_MAX)

@@ -29,7 +29,7 @@ from app.features.sharing.values import SharedTable
 from app.infra.files.deletion_vector_file import VectorReader
 from app.kernel.delta.actions import ResponseFormat, SharedFile, file_lines, head_lines
 from app.kernel.delta.predicates import hinted_filter
-from app.kernel.delta.statistics import statistics_text
+from app.kernel.delta.statistics import StatisticsTexts
 from app.kernel.delta.vectors import INLINE_BYTES_MAX, inline_vector
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
@@ -275,6 +275,7 @@ class _FileLines:
     ) -> None:
         self._form = form
         self._committed_at = committed_at
+        self._statistics = StatisticsTexts(form.format.schema, by_id=form.format.by_id)
         self._vectors = queries.vectors
         self._links = queries.links.signer(read, SHARE_VECTORS if form.format.has_vectors else SHARE)
 
@@ -299,7 +300,7 @@ class _FileLines:
             expires_at=self._links.ends_at,
             version=table.version,
             committed_at=self._committed_at,
-            statistics=statistics_text(table.schema, row_count, statistics, by_id=table.by_id),
+            statistics=self._statistics.text(row_count, statistics),
             vector=None
             if vector is None
             else inline_vector(to_bytes(self._vectors.read(vector)), vector.cardinality),
