@@ -1,10 +1,13 @@
 // Repeats requests that are safe to repeat while the service cannot be reached or asks to come back later.
 
+import { ProblemError } from './answers.js';
+
 const ATTEMPTS = 6;
 const FIRST_DELAY_MS = 200;
 const DELAY_MS_MAX = 10_000;
 const RETRY_AFTER_MS_MAX = 60_000;
 const STATUSES = new Set([429, 502, 503, 504]);
+const OUTAGE_PAUSE_MS = 2_000;
 
 /** The settings of `retryingFetch`; tests replace them. */
 export interface RetryOptions {
@@ -12,9 +15,14 @@ export interface RetryOptions {
   sleep?: (milliseconds: number) => Promise<void>;
 }
 
+// A condition holds once only, and a lease that is extended twice is extended once.
+const CONDITIONS = ['Idempotency-Key', 'If-Match', 'If-None-Match'];
+
 /** Whether sending a request twice does no more than sending it once. */
 export function isRepeatable(request: Request): boolean {
-  return request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key');
+  if (request.method === 'GET' || request.method === 'HEAD') return true;
+  if (CONDITIONS.some((name) => request.headers.has(name))) return true;
+  return request.method === 'POST' && new URL(request.url).pathname.endsWith('/lease');
 }
 
 /** The delay in milliseconds before the next attempt; undefined if the service asks for more than a minute. */
@@ -49,4 +57,38 @@ export function retryingFetch(options: RetryOptions = {}): (request: Request) =>
       }
     }
   };
+}
+
+/** Resolves after a time. Rejects with the reason of the signal once that is aborted. */
+export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/** Calls again after outages, until one has lasted for `seconds`. The call has to be safe to repeat. */
+export async function outlast<T>(call: () => Promise<T>, seconds: number, signal?: AbortSignal): Promise<T> {
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (signal?.aborted || !isOutage(error) || Date.now() + OUTAGE_PAUSE_MS > deadline) throw error;
+      await pause(OUTAGE_PAUSE_MS, signal);
+    }
+  }
+}
+
+function isOutage(error: unknown): boolean {
+  // `fetch` throws a TypeError if it cannot reach the service.
+  return error instanceof TypeError || (error instanceof ProblemError && STATUSES.has(error.problem.status));
 }

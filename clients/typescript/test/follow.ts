@@ -3,14 +3,19 @@
 
 import {
   changeDataset,
+  changes as changesOf,
   connect,
+  consume,
   createDataset,
   createExport,
   createWrite,
   getExportRun,
+  items,
+  listDatasets,
   listDatasetSchemas,
   putConsumer,
   readChanges,
+  rows,
   value,
   waitForJob,
 } from 'headwater-client';
@@ -60,6 +65,20 @@ while (changes.length < 3) {
 const consumer = await value(
   putConsumer({ client, path: { dataset: dataset.id, name: 'follower' }, body: { offset: Number(since) } }),
 );
+// Two members in turn. The first one stops before it requests the next page, which a kill would do, too.
+const consumed: Array<Array<number>> = [];
+for (const member of ['first', 'second']) {
+  const options = { member, follow: false, query: { limit: 1 } };
+  for await (const page of consume(client, dataset.id, 'members', options)) {
+    consumed.push((page.changes as Change[]).map((change) => change.offset));
+    if (member === 'first') break;
+  }
+}
+const all: Array<unknown> = [];
+for await (const change of changesOf(client, dataset.id)) all.push((change as Change).op);
+for await (const row of rows(client, dataset.id)) all.push(row);
+for await (const each of items((page_token) => listDatasets({ client, query: { page_size: 1, page_token } }))) all.push(each.name);
+
 const exported = await value(
   createExport({ client, path: { dataset: dataset.id }, body: { query: 'changes', format: 'ndjson' } }),
 );
@@ -99,6 +118,8 @@ console.log(
     changes: changes.map((change) => [change.offset, change.op, change.row]),
     since: Number(since),
     consumer: [consumer.offset, consumer.lag.changes],
+    consumed,
+    all,
     exported: [run.rows, run.files.length],
     problem: problem.type,
     fields: changed.schema.fields.map((field) => field.name),

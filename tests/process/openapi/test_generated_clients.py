@@ -45,6 +45,10 @@ FOLLOWED = {
 }
 SEEN = {
     **FOLLOWED,
+    # The offsets of each page: the first member has not committed its page, so the second one gets it again.
+    "consumed": [[0], [0], [1, 2]],
+    # All changes, rows and datasets, by the iterators.
+    "all": ["+A", "-C", "+C", {"sensor": "a", "value": 2.5}, "readings"],
     "fields": ["sensor", "celsius", "place"],
     "told_under": [1, "sensor", "value"],
     "schemas": [2, 1],
