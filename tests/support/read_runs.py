@@ -21,6 +21,7 @@ from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadResult
 from app.core.jobs.service.request_job import RequestIdentity
 from app.core.jobs.values import Accepted, Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
+from app.features.exports.service.destinations import Destinations
 from app.features.reads.content import JoinedContent
 from app.features.reads.jobs import CreateRead, FinishedRead
 from app.features.reads.service.jobs import ReadJobs
@@ -118,6 +119,7 @@ class Reads:
             results=self,
             storage=self.storage,
             engine=self.spark or self.engine,
+            roots_of=lambda tenant_id: (),
             inline_bytes_max=self.inline_bytes_max,
         )
         runner.run(job, job.request, f"{job.id}-{job.epoch}")
@@ -141,6 +143,7 @@ class Reads:
             results=self,
             content=JoinedContent(self.storage),
             storage=self.storage,
+            destinations=Destinations(storage_uri="", roots_of=lambda tenant_id: ()),
             keep_seconds=60,
         )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.platform import Platform
-from app.features.exports.compose import roots_of
+from app.features.exports.compose import destinations_on
 from app.features.exports.handlers.exports import (
     change_export,
     create_export,
@@ -31,8 +31,7 @@ def _exports(platform: Platform) -> ManageExports:
         timeline=platform.stores.timeline,
         versions=version_of(platform),
         storage=platform.storage,
-        storage_uri=platform.settings.storage_uri,
-        roots_of=roots_of(platform),
+        destinations=destinations_on(platform),
         wake=platform.wake,
     )
 

@@ -14,6 +14,7 @@ from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.repository.readers import ExportReaders
+from app.features.exports.service.destinations import Destinations
 from app.features.exports.service.run import RunExports
 from app.infra.files.folders.admitted import roots_of_tenant
 
@@ -43,6 +44,11 @@ def _run_exports(worker: Worker[Engine]) -> RunExports:
 def roots_of(platform: Platform) -> Callable[[str], tuple[str, ...]]:
     """The folders to which the exports of a tenant, by its id, may go."""
     return partial(roots_of_tenant, platform.settings.export_roots)
+
+
+def destinations_on(platform: Platform) -> Destinations:
+    """The folders to which users have files copied."""
+    return Destinations(storage_uri=platform.settings.storage_uri, roots_of=roots_of(platform))
 
 
 FEATURE: Final = Feature(

@@ -18,6 +18,7 @@ from app.features.exports.schedules import check_schedule, next_times
 from app.features.exports.service.exports import AtVersion
 from app.features.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
 from app.features.exports.values import (
+    DESTINATION,
     Export,
     ExportChange,
     ExportDefinition,
@@ -54,7 +55,6 @@ _NAME: Final = msgspec.Meta(
 _OF_RANGES: Final = ("since", "since_version", "since_time", "until", "max_lag")
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
 _RUNS_AHEAD: Final = 3
-_DESTINATION: Final = msgspec.Meta(max_length=2_000, examples=["s3://warehouse/orders"])
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 _RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
 
@@ -113,7 +113,7 @@ class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A name for its users."""
     max_lag: MaxLag | None = None
     """How far behind the head the export may be and still keep the changes that it has not written."""
-    destination: Annotated[str, _DESTINATION] | None = None
+    destination: Annotated[str, DESTINATION] | None = None
     """A folder to which the files of each run are copied, too: `s3://bucket/prefix` or `file:///folder`, below one of
     those that the operator has named.
     """

@@ -21,6 +21,7 @@ RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
 EVERY_SECONDS_MIN: Final = 10
 CRON_CHARACTERS_MAX: Final = 200
+DESTINATION: Final = msgspec.Meta(max_length=2_000, examples=["s3://warehouse/orders"])
 _EVERY: Final = msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400, examples=[3_600])
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from app.core.compose import read_changes, read_corrections, read_memory, table_walk
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.core.timeline.service.plan_files import FilePlanner
+from app.features.exports.compose import destinations_on
 from app.features.objects.compose import process_keys
 from app.features.reads.content import JoinedContent
 from app.features.reads.handlers.lookups import get_row, lookup_rows
@@ -58,6 +59,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             results=ReadResultStore(platform.database),
             content=JoinedContent(platform.storage),
             storage=platform.storage,
+            destinations=destinations_on(platform),
             keep_seconds=platform.settings.read_result_seconds,
         ),
         "scan_tables": ScanTables(

@@ -9,6 +9,7 @@ import msgspec
 
 from app.core.jobs.kinds.read import Disposition, ReadQuery
 from app.core.jobs.values import Claim
+from app.features.exports.values import DESTINATION
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
@@ -59,6 +60,10 @@ class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The columns to order rows by, the first one first; by default rows are in no particular order."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)] | None = None
     """How many rows to read at most; by default all."""
+    destination: Annotated[str, DESTINATION] | msgspec.UnsetType = msgspec.UNSET
+    """A folder to which the files of the result are copied, too: `s3://bucket/prefix` or `file:///folder`, below one of
+    those that the operator has named.
+    """
 
 
 class FinishedRead(msgspec.Struct, frozen=True, kw_only=True):

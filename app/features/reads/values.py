@@ -7,6 +7,9 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
+from app.core.jobs.kinds.read import ReadQuery, ReadSchema
+from app.kernel.format.file_format import FileFormat
+
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the table at `version`, under its schema of then. All pages of a list are of the same version.
@@ -19,6 +22,34 @@ class RowPage(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
     next_page_token: str | None
     corrected: bool | None
+
+
+class ReadManifestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a result in its destination. `checksum`: `xxh3-128:` and the digest in hexadecimal."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    checksum: str
+    sha256: str
+
+
+class ReadManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a read job has copied to its destination, as the `manifest.json` beside the files. `begin`: null unless the
+    read was incremental.
+    """
+
+    job_id: str
+    dataset: str
+    dataset_name: str
+    query: ReadQuery
+    version: int
+    begin: int | None
+    format: FileFormat
+    schema: ReadSchema
+    files: tuple[ReadManifestFile, ...]
+    rows: int
+    created_at: datetime
 
 
 class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):

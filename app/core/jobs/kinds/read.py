@@ -14,6 +14,8 @@ from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.kernel.sql.read_order import ReadOrder
 
+_FOLDER: Final = "s3://warehouse/orders/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
+
 
 class ReadQuery(str, Enum):
     """What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
@@ -35,7 +37,8 @@ class ReadTask(TaskRequest, frozen=True, kw_only=True, tag="read"):
 
     `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
     or `json`. `meta`: whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes
-    have corrected. `access`: what its requester may see.
+    have corrected. `access`: what its requester may see. `destination`: the URI of a folder to which the files are
+    copied, too.
     """
 
     query: ReadQuery
@@ -51,6 +54,7 @@ class ReadTask(TaskRequest, frozen=True, kw_only=True, tag="read"):
     meta: bool = False
     corrected_since: bool = False
     access: RowAccess = EVERYTHING
+    destination: str | None = None
 
     @property
     def with_sources(self) -> bool:
@@ -100,6 +104,8 @@ class ReadSummary(msgspec.Struct, frozen=True, kw_only=True):
     """
     commits_truncated: bool | msgspec.UnsetType = msgspec.UNSET
     """True if further commits of the range have metadata; absent otherwise."""
+    destination: Annotated[str, msgspec.Meta(examples=[_FOLDER])] | msgspec.UnsetType = msgspec.UNSET
+    """The folder with copies of the files, and with a `manifest.json` that lists them; absent without a destination."""
 
 
 class ReadResult(ReadSummary, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,6 +19,7 @@ from app.core.timeline.service.accept_pinned import lease_for_job
 from app.core.timeline.service.version_definition import definition_at
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.selection import export_selection, export_spec
+from app.features.exports.service.destinations import Destinations
 from app.features.exports.tasks import ExportQuery
 from app.features.exports.values import (
     Export,
@@ -31,12 +32,9 @@ from app.features.exports.values import (
 )
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.errors import CorruptFile
-from app.infra.files.folders.admitted import RefusedPath, admitted_root, is_below
-from app.infra.files.folders.destination import SETTING
 from app.infra.files.ports import ObjectStorage
 from app.infra.identifiers import new_id
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.result_file import RunFile
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -52,17 +50,13 @@ class AtVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManageExports:
-    """The exports of a tenant. `wake` is called after a job or a follower was recorded.
-
-    `roots_of`: the folders below which a tenant, by its id, may have destinations.
-    """
+    """The exports of a tenant. `wake` is called after a job or a follower was recorded."""
 
     exports: ExportStore
     timeline: VersionReader
     versions: VersionOf
     storage: ObjectStorage
-    storage_uri: str
-    roots_of: Callable[[str], tuple[str, ...]]
+    destinations: Destinations
     wake: Callable[[], None]
 
     def create(
@@ -84,7 +78,7 @@ class ManageExports:
             definition = msgspec.structs.replace(definition, version=version)
         self._check(dataset, definition)
         if definition.destination is not None:
-            self._check_destination(dataset.tenant_id, definition.destination)
+            self.destinations.check(dataset.tenant_id, definition.destination)
         new = NewExport(
             id=new_id(),
             dataset_id=dataset.id,
@@ -101,17 +95,6 @@ class ManageExports:
                 export = self.exports.create(dataset.tenant_id, new)
         self.wake()
         return export
-
-    def _check_destination(self, tenant_id: str, uri: str) -> None:
-        """Raises InvalidRequest."""
-        try:
-            admitted_root(uri, self.roots_of(tenant_id), SETTING)
-            if is_below(uri, self.storage_uri) or is_below(self.storage_uri, uri):
-                raise RefusedPath("the service keeps its own files there")
-        except RefusedPath as reason:
-            detail = f"{uri} cannot be a destination: {reason}"
-            error = FieldError(pointer="/destination", detail=detail)
-            raise InvalidRequest(f"destination: {detail}", [error]) from None
 
     def get(self, tenant_id: str, export_id: str) -> Export:
         """Raises NotFound."""

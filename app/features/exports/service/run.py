@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
-import xxhash
 
 from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
@@ -24,6 +23,7 @@ from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.read_commit_times import commit_times_to
 from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
+from app.features.exports.manifests import write_manifest
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.selection import export_selection, export_spec
 from app.features.exports.tasks import (
@@ -174,7 +174,7 @@ class RunExports:
         self, job: Job, folder: str, manifest: Manifest, answers: Sequence[ExportedPart]
     ) -> FinishedRun:
         files = [_of_part(file) for answer in answers for file in answer.files]
-        files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
+        files.append(write_manifest(self.storage, f"{folder}/{MANIFEST_NAME}", manifest))
         return FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
 
     def _export_table(
@@ -220,18 +220,6 @@ class RunExports:
         except NotFound:
             # The export has been deleted since, or its dataset has ended.
             return math.inf
-
-    def _write_manifest(self, path: str, manifest: Manifest) -> RunFile:
-        content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-        with self.storage.create(path) as file:
-            file.write(content)
-        return RunFile(
-            path=path,
-            name=MANIFEST_NAME,
-            row_count=0,
-            size_bytes=len(content),
-            checksum=xxhash.xxh3_128(content).hexdigest(),
-        )
 
 
 def _folder(job: Job, run: ExportRun) -> str:

@@ -22,6 +22,7 @@ from app.core.jobs.values import Accepted, Job, JobState
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.core.timeline.service.version_definition import definition_at
+from app.features.exports.service.destinations import Destinations
 from app.features.exports.tasks import reads_feed
 from app.features.reads.content import JoinedContent
 from app.features.reads.errors import JobNotFinished, NoCommits
@@ -54,6 +55,7 @@ class ReadJobs:
     results: ReadResults
     content: JoinedContent
     storage: ObjectStorage
+    destinations: Destinations
     keep_seconds: float
 
     def start(
@@ -96,6 +98,9 @@ class ReadJobs:
             begin = None
             version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
         self._check(dataset, new, access, None if incremental else version)
+        destination = None if isinstance(new.destination, msgspec.UnsetType) else new.destination
+        if destination is not None:
+            self.destinations.check(dataset.tenant_id, destination)
         return ReadTask(
             query=new.query,
             version=version,
@@ -110,6 +115,7 @@ class ReadJobs:
             meta=new.meta,
             corrected_since=new.corrected_since,
             access=access,
+            destination=destination,
         )
 
     def result(self, job: Job) -> tuple[ReadResult, list[RunFile]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
@@ -21,14 +22,17 @@ from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.read_commit_times import commit_times_to
 from app.core.timeline.service.version_definition import definition_at
 from app.core.timeline.service.version_pins import VersionPins
+from app.features.exports.manifests import write_manifest
 from app.features.exports.tasks import (
     ExportFormat,
     ExportQuery,
     ExportSpec,
+    PublishTask,
     changed_row_parts,
     export_parts,
     reads_feed,
 )
+from app.features.exports.values import MANIFEST_NAME
 from app.features.reads.jobs import FinishedRead, ReadResults
 from app.features.reads.service.later_corrections import LaterCorrections
 from app.features.reads.tasks import (
@@ -42,6 +46,7 @@ from app.features.reads.tasks import (
     shortened,
     table_sources,
 )
+from app.features.reads.values import ReadManifest, ReadManifestFile
 from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.delivery_forms import ChangeForm
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
@@ -68,7 +73,10 @@ _METADATA_BYTES_MAX: Final = 16 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunReads:
-    """Runs read jobs. A result of more than `inline_bytes_max` bytes is always served as files."""
+    """Runs read jobs. A result of more than `inline_bytes_max` bytes is always served as files.
+
+    `roots_of`: the folders below which a tenant, by its id, may have destinations.
+    """
 
     catalog: DatasetLookup
     timeline: VersionRows
@@ -78,11 +86,12 @@ class RunReads:
     results: ReadResults
     storage: ObjectStorage
     engine: Engine
+    roots_of: Callable[[str], tuple[str, ...]]
     inline_bytes_max: int
 
     def run(self, job: Job, task: ReadTask, tag: str) -> None:
         """Raises NotFound, InvalidRequest, InvalidFilter, VersionExpired, OffsetExpired, CorruptFile, StorageFull,
-        EngineStopped.
+        EngineStopped, DestinationFailed.
         """
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
@@ -103,13 +112,65 @@ class RunReads:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
                 sources = (self._changed_in_table if incremental else self._table)(dataset, task, spec)
                 files = self._read(spec, sources, task, folder, tag)
+        result = self._described(dataset, task, self._result(task, spec, files))
+        if task.destination is not None:
+            folder_uri = self._publish(job, dataset, task.destination, result, files, folder, tag)
+            result = msgspec.structs.replace(result, destination=folder_uri)
         read = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
-            result=READ.stored(self._described(dataset, task, self._result(task, spec, files))),
+            result=READ.stored(result),
             files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
         self.results.finish(job.tenant_id, read)
+
+    def _publish(
+        self,
+        job: Job,
+        dataset: Dataset,
+        destination: str,
+        result: ReadResult,
+        files: Sequence[ExportedFile],
+        folder: str,
+        tag: str,
+    ) -> str:
+        """Copies the files to a folder of the job, and after all others the manifest. Returns the folder.
+
+        The names have the number of the attempt, so that the files of a manifest never change: the rows of a repeated
+        attempt are the same, but need not be the same bytes. Raises DestinationFailed.
+        """
+        copies = [_copy(file, number, job.epoch, result.format) for number, file in enumerate(files, 1)]
+        manifest = ReadManifest(
+            job_id=job.id,
+            dataset=dataset.id,
+            dataset_name=dataset.definition.name,
+            query=result.query,
+            version=result.version,
+            begin=result.begin,
+            format=result.format,
+            schema=result.schema,
+            files=tuple(
+                ReadManifestFile(
+                    name=copy.name,
+                    rows=copy.row_count,
+                    size_bytes=copy.size_bytes,
+                    checksum=f"xxh3-128:{copy.checksum}",
+                    sha256=file.sha256,
+                )
+                for copy, file in zip(copies, files, strict=True)
+            ),
+            rows=result.rows,
+            created_at=datetime.now(UTC),
+        )
+        uri = f"{destination.rstrip('/')}/{job.id}"
+        listed = write_manifest(self.storage, f"{folder}/{MANIFEST_NAME}", manifest)
+        roots = self.roots_of(job.tenant_id)
+        for some in ([(copy,) for copy in copies], [(listed,)]):
+            tasks = [PublishTask(files=each, destination=uri, roots=roots) for each in some]
+            if tasks:
+                self.engine.run(tasks, tag)
+        self.storage.delete([listed.path])
+        return uri
 
     def _described(self, dataset: Dataset, task: ReadTask, result: ReadResult) -> ReadResult:
         """The result with what its reader may know of the commits of the dataset."""
@@ -269,6 +330,12 @@ def _exported(task: ReadTask, spec: ReadSpec) -> ExportSpec:
         target_bytes=spec.target_bytes,
         access=task.access,
     )
+
+
+def _copy(file: ExportedFile, number: int, attempt: int, format_: FileFormat) -> RunFile:
+    """A file under its name in a destination."""
+    name = f"part-{number:05d}-{attempt:05d}.{format_.value}"
+    return msgspec.structs.replace(_result_file(file, number, format_), name=name)
 
 
 def _result_file(file: ExportedFile, number: int, format_: FileFormat) -> RunFile:

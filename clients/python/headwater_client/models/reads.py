@@ -110,6 +110,8 @@ class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="dispositio
     """
     commits_truncated: bool | None = None
     """True if further commits of the range have metadata; absent otherwise."""
+    destination: str | None = None
+    """The folder with copies of the files, and with a `manifest.json` that lists them; absent without a destination."""
     files: tuple[ResultFile, ...]
     """The files."""
 

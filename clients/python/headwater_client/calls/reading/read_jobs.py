@@ -24,6 +24,7 @@ class ReadOptions(TypedDict, total=False):
     `begin_time`, up to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) select columns and
     rows; `order_by` has names of columns, or `OrderBy` values for other orders; `limit` is the greatest number of rows.
     `meta` adds the five meta columns, `corrected_since` what has corrected each row since the version that is read.
+    `destination` is a folder to which the files are copied, too, such as `s3://warehouse/reports`.
     """
 
     query: ReadQuery
@@ -40,6 +41,7 @@ class ReadOptions(TypedDict, total=False):
     order_by: Sequence[str | ReadOrder]
     limit: int
     meta: bool
+    destination: str
     corrected_since: bool
 
 
