@@ -160,6 +160,8 @@ class PlantedTable:
         self._regions = [self._text(self._dice) for _ in range(_REGIONS)]
         self._ids = [self._number(self._dice) for _ in range(2 * _ROWS)]
         self.versioned = new_versioned_table(self.storage, definition)
+        # Names of files have a part of it, and a twin has the same.
+        self.versioned.table.name = "planted"
         self.past = [[]]
         self._rows: list[Row] = []
         self._play()

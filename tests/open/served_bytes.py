@@ -33,12 +33,15 @@ _DEFINITION_BYTES, _REPETITION_BYTES = 5, 6
 
 
 def plain(content: bytes) -> Iterator[bytes]:
-    """The bytes themselves, and what is packed in them."""
+    """The bytes themselves, and what is packed in them, but for compressed pages: their bytes may be equal to a value
+    that no page has.
+    """
+    if content.startswith(_PARQUET):
+        yield from _pages(content)
+        return
     yield content
     if content.startswith(_GZIP):
         yield from plain(zlib.decompress(content, wbits=31))
-    elif content.startswith(_PARQUET):
-        yield from _pages(content)
     elif content.startswith(_AVRO):
         yield repr(list(fastavro.reader(io.BytesIO(content)))).encode()
     elif content.startswith((_STREAM, _ARROW_FILE)):
@@ -63,7 +66,7 @@ def _pages(content: bytes) -> Iterator[bytes]:
     """The pages of a Parquet file. Raises AssertionError for bytes that belong to no page and not to the footer."""
     file = pq.ParquetFile(io.BytesIO(content))
     metadata = file.metadata
-    ends = {4}
+    ends, without_pages = {4}, bytearray(content)
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             chunk = metadata.row_group(group).column(number)
@@ -71,16 +74,19 @@ def _pages(content: bytes) -> Iterator[bytes]:
             end = start + chunk.total_compressed_size
             assert start in ends, "the file has bytes between its chunks"
             ends.add(end)
-            yield from _chunk(content, start, end, chunk.compression)
+            yield from _chunk(content, without_pages, start, end, chunk.compression)
+    yield bytes(without_pages)
     # Behind the pages are indexes of pages and the footer, which are not compressed.
     yield repr(file.read().to_pylist()).encode()
 
 
-def _chunk(content: bytes, start: int, end: int, codec: str) -> Iterator[bytes]:
+def _chunk(content: bytes, without_pages: bytearray, start: int, end: int, codec: str) -> Iterator[bytes]:
+    """The plain pages of a column. In `without_pages` they become zeros, and their headers stay."""
     reader = Reader(content, start)
     while reader.position < end:
         header, second = reader.numbers(nested=_SECOND_VERSION)
         page = content[reader.position : reader.position + header[_PAGE_BYTES]]
+        without_pages[reader.position : reader.position + len(page)] = bytes(len(page))
         reader.position += header[_PAGE_BYTES]
         levels = second.get(_DEFINITION_BYTES, 0) + second.get(_REPETITION_BYTES, 0)
         yield _decompressed(page[levels:], header[_PLAIN_BYTES] - levels, codec)

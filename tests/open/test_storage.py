@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from app.features.rendered_files.repository.evictions import EvictionStore
+from app.features.rendered_files.service.eviction import EvictRenderings
+from app.features.retention.compose import reaper
 from app.infra.files.storage import create_bucket
 from app.infra.runtime.valkey import EmbeddedValkey
+from app.kernel.format.paths import dataset_prefix
 from clients.cluster.programs import ProgramError, Programs
 from tests.open.conftest import Readers
-from tests.open.datasets import OpenDataset, Tenant
-from tests.open.engines import ENGINES, ROOT, Engine
+from tests.open.datasets import OpenDataset, Tenant, answered
+from tests.open.engines import DUCKDB, ENGINES, ROOT, Engine, started
 from tests.open.facade import VendedTable
+from tests.open.grants import NarrowDataset, Restriction
 from tests.open.tables import TABLES
 from tests.open.test_tables import check_versions
 from tests.support.left_out import left_out
@@ -58,3 +64,57 @@ def test_engines_read_tables_in_a_bucket(reader: Readers, dataset: OpenDataset, 
     table = VendedTable.loaded(dataset.client, dataset.address)
     assert "some tables" not in str(table.document)
     assert len(table.objects()) > 3
+
+
+def test_keys_that_see_a_part_read_tables_in_a_bucket(
+    service: Service, dataset: OpenDataset, tmp_path: Path
+) -> None:
+    narrow = NarrowDataset.of(dataset, Restriction(where="id < 30", mask=("name",)))
+    duckdb = started(DUCKDB, tmp_path)
+    try:
+        check_versions(duckdb, narrow)
+        storage, place = service.platform.storage, _rendered_place(service, dataset)
+        objects = [path for path, _ in storage.list(place)]
+        assert objects
+        # It was deleted to make room, or is missing in the bucket.
+        _evict(service)
+        assert not list(storage.list(place))
+        check_versions(duckdb, narrow)
+        later = [path for path, _ in storage.list(place)]
+        assert len(later) == len(objects)
+        storage.delete(later)
+        check_versions(duckdb, narrow)
+    finally:
+        duckdb.stop()
+        narrow.client.close()
+
+
+def test_rendered_files_in_a_bucket_end_with_their_dataset(service: Service) -> None:
+    tenant = Tenant.new(service)
+    dataset = tenant.dataset("ends", schema={"fields": [{"name": "id", "type": "int64"}]}, record_key=["id"])
+    dataset.upsert(*({"id": number} for number in range(20)))
+    narrow = NarrowDataset.of(dataset, Restriction(where="id < 3"))
+    VendedTable.loaded(narrow.client, narrow.address)
+    place = _rendered_place(service, dataset)
+    assert list(service.platform.storage.list(place))
+    answered(dataset.client.delete(dataset.path), 204)
+    replace(reaper(service.platform), grace_seconds=0.0).run()
+    assert not list(service.platform.storage.list(place))
+    for each in (narrow, dataset):
+        each.client.close()
+
+
+def _rendered_place(service: Service, dataset: OpenDataset) -> str:
+    """The folder of the rendered files of a dataset, below the root of the storage."""
+    found = answered(dataset.client.get(dataset.path)).json()
+    tenant_id = answered(dataset.client.get("/me")).json()["tenant"]["id"]
+    return f"{dataset_prefix(tenant_id, found['id'])}/rendered"
+
+
+def _evict(service: Service) -> None:
+    EvictRenderings(
+        store=EvictionStore(service.platform.database),
+        storage=service.platform.storage,
+        bytes_max=0,
+        tenant_bytes_max=0,
+    ).run()
