@@ -36,6 +36,7 @@ from app.core.jobs.service.report_process import ReportProcess
 from app.core.jobs.values import ProcessKind, WorkerEnd
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
+from app.features.lineage.loops import lineage_loops
 from app.features.monitoring.service.exposition import exposition
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
@@ -148,6 +149,7 @@ def _serve(
         )
     )
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
+    loops.add_all(lineage_loops(platform))
     report = ReportProcess.of(ProcessKind(process.value), settings, ProcessStore(database), process_id)
     loops.add(Loop("register", lambda: report.run(loops.still()), every_seconds=settings.poll_seconds))
     loops.start()

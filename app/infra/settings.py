@@ -390,6 +390,13 @@ class Settings:
     itself at a time, in half of `worker_threads` at most.
     """
 
+    openlineage_url: Annotated[str, _url_of("http", "https", example="https://marquez.example")] = ""
+    """Where events of OpenLineage are sent; empty for nowhere."""
+    openlineage_api_key: Annotated[str, _text] = field(default="", repr=False)
+    """What the receiver of these events takes as a bearer token; empty for none."""
+    openlineage_namespace: Annotated[str, _text] = "headwater"
+    """The namespace of jobs and datasets in these events."""
+
     log_format: Annotated[str, _one_of("text", "json")] = "text"
     """The form of the lines of the log."""
 

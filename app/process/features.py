@@ -13,6 +13,7 @@ from app.core.platform import Stores
 from app.core.timeline.repository.definitions import DefinitionCommits
 from app.core.timeline.repository.timeline import TimelineStore
 from app.features.exports import compose as exports
+from app.features.lineage import loops as lineage
 from app.features.maintenance import compose as maintenance
 from app.features.metastore import compose as metastore
 from app.features.monitoring import compose as monitoring
@@ -37,6 +38,7 @@ FEATURES: Final = (
     versions.FEATURE,
     writes.FEATURE,
     exports.FEATURE,
+    lineage.FEATURE,
     maintenance.FEATURE,
     metastore.FEATURE,
     monitoring.FEATURE,

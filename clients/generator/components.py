@@ -83,13 +83,13 @@ class Components:
         A component is in the module of the first tag whose operations use it. It is used with all that it refers to,
         so that modules import only modules of earlier tags.
         """
-        found: dict[str, list[str]] = {}
+        names_by_component: dict[str, list[str]] = {}
         left = self.responses | self.requests
         for tag in (each["name"] for each in self._document["tags"]):
             used = self._reached(operation for tags, operation in self._operations() if tag in tags) & left
-            found.setdefault(_MODULES.get(tag, tag), []).extend(used)
+            names_by_component.setdefault(_MODULES.get(tag, tag), []).extend(used)
             left -= used
-        return found
+        return names_by_component
 
     def schema(self, reference: str) -> tuple[str, Schema]:
         """The component of a reference, with its name; of several forms of a value, the first, which is the default."""
@@ -106,7 +106,7 @@ class Components:
 
     def _reached(self, nodes: Any) -> set[str]:
         """The schemas that nodes refer to, also through others, without those that become a mapping."""
-        found: set[str] = set()
+        names_by_component: set[str] = set()
         waiting = list(nodes)
         while waiting:
             node = waiting.pop()
@@ -114,16 +114,16 @@ class Components:
                 waiting += node
             elif isinstance(node, dict):
                 waiting += [each for key, each in node.items() if key not in ("$ref", "examples")]
-                waiting += self._referred(node.get("$ref", ""), found)
-        return found
+                waiting += self._referred(node.get("$ref", ""), names_by_component)
+        return names_by_component
 
-    def _referred(self, reference: str, found: set[str]) -> list[Any]:
+    def _referred(self, reference: str, names_by_component: set[str]) -> list[Any]:
         kind, _, name = reference.removeprefix(_REFERENCE).partition("/")
         if kind == "schemas":
             name, schema = self.schema(reference)
-            if name in found or is_mapping(schema):
+            if name in names_by_component or is_mapping(schema):
                 return []
-            found.add(name)
+            names_by_component.add(name)
             return [schema]
         # The others are examples.
         return [self._document["components"][kind][name]] if kind in ("parameters", "responses") else []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
+from app.core.jobs.ends import ENDS
 from app.core.jobs.values import Job, JobState
 from app.infra.instruments import FINISHED, STAGES
 
@@ -37,9 +38,10 @@ class Stages:
         """The stages so far, in whole milliseconds."""
         return {name: round(seconds * _MILLISECONDS) for name, seconds in self._seconds.items()}
 
-    def observe(self, jobs: Iterable[Job], state: JobState) -> None:
-        """Counts jobs that have ended just now in the metrics of this process."""
+    def observe(self, jobs: Collection[Job], state: JobState) -> None:
+        """Counts jobs that have ended just now in the metrics of this process, and notes their ends."""
         now = datetime.now(UTC)
+        ENDS.add(jobs)
         for job in jobs:
             kind = job.kind.value
             FINISHED.labels(kind, state.value).inc()

@@ -8,11 +8,17 @@ from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.stagers import InputStager
 from app.core.jobs.kinds.kind import JobKind
+from app.core.platform import Platform
 from app.features.views.repository.participant import ViewParticipant
 from app.features.views.repository.readers import ViewReaders
 from app.features.views.repository.views import ViewStore
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.kernel.derivation.engine import Derivation
+
+
+def view_store(platform: Platform) -> ViewStore:
+    """Views in Postgres."""
+    return ViewStore(platform.database)
 
 
 def _stagers(worker: Worker[Derivation]) -> dict[JobKind, InputStager]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -118,6 +118,11 @@ class Loops:
         self._pulses: list[Pulse] = []
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
+
+    def add_all(self, loops: Iterable[Loop]) -> None:
+        """Adds loops. They start with the others."""
+        for loop in loops:
+            self.add(loop)
 
     def add(self, loop: Loop) -> None:
         """Adds a loop, before the start."""

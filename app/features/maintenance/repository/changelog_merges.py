@@ -118,12 +118,12 @@ def _is_held(connection: Connection, dataset_id: str, epoch: int) -> bool:
 
 def _are_complete(segments: Sequence[Any], replaced: Sequence[SmallFile]) -> bool:
     """Whether the segments are those of the files, in their order and without a gap."""
-    found = [(each.path, each.first_offset, each.first_offset + each.row_count) for each in segments]
-    starts = [replaced[0].first_offset, *(end for _, _, end in found)]
-    if [start for _, start, _ in found] != starts[:-1] or starts[-1] != replaced[-1].end_offset:
+    segment_ranges = [(each.path, each.first_offset, each.first_offset + each.row_count) for each in segments]
+    starts = [replaced[0].first_offset, *(end for _, _, end in segment_ranges)]
+    if [start for _, start, _ in segment_ranges] != starts[:-1] or starts[-1] != replaced[-1].end_offset:
         return False
     spans: dict[str, tuple[int, int]] = {}
-    for path, start, end in found:
+    for path, start, end in segment_ranges:
         spans[path] = (min(start, spans.get(path, (start, end))[0]), end)
     return spans == {each.file.path: (each.first_offset, each.end_offset) for each in replaced}
 

@@ -50,13 +50,13 @@ class Clustering:
         policy = observation.dataset.definition.services.clustering
         if policy is None:
             return Due(measured=measured)
-        found, measured = self.groups.measure(observation, measured, partial(self._due_groups, policy))
-        if not found.file_groups:
-            return Due(measured=measured, next_at=found.next_at)
+        unordered, measured = self.groups.measure(observation, measured, partial(self._due_groups, policy))
+        if not unordered.file_groups:
+            return Due(measured=measured, next_at=unordered.next_at)
         task = ClusteringTask(
-            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(found.file_groups)
+            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(unordered.file_groups)
         )
-        return Due(task=task, measured=measured, next_at=found.next_at)
+        return Due(task=task, measured=measured, next_at=unordered.next_at)
 
     def run(self, job: Job, task: ClusteringTask, tag: str) -> None:
         """See `RewriteFileGroups`. Raises InvalidRequest if one of the columns is gone."""
@@ -68,8 +68,10 @@ class Clustering:
         """The groups with at least `unclustered_bytes` of the policy that are not in order."""
         dataset, definition = observation.dataset, observation.dataset.definition
         mark = cluster_by(definition).mark(definition.schema)
-        found = self.orders.unordered(dataset.tenant_id, dataset.id, names, keyed=definition.keyed, mark=mark)
-        return DueGroups(file_groups=due_groups(definition, found, policy.unclustered_bytes))
+        unordered = self.orders.unordered(
+            dataset.tenant_id, dataset.id, names, keyed=definition.keyed, mark=mark
+        )
+        return DueGroups(file_groups=due_groups(definition, unordered, policy.unclustered_bytes))
 
     @staticmethod
     def plan(

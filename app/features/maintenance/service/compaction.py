@@ -59,9 +59,13 @@ class Compaction:
 
     def due(self, observation: Observation, measured: Measured) -> Due[CompactionTask]:
         """The next file groups to compact."""
-        found, measured = self.groups.measure(observation, measured, self._due_groups)
-        task = CompactionTask(file_groups=tuple(found.file_groups)) if found.file_groups else None
-        return Due(task=task, measured=measured, next_at=found.next_at)
+        due_groups_now, measured = self.groups.measure(observation, measured, self._due_groups)
+        task = (
+            CompactionTask(file_groups=tuple(due_groups_now.file_groups))
+            if due_groups_now.file_groups
+            else None
+        )
+        return Due(task=task, measured=measured, next_at=due_groups_now.next_at)
 
     def run(self, job: Job, task: CompactionTask, tag: str) -> None:
         """See `RewriteFileGroups`."""

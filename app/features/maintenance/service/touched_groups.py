@@ -68,7 +68,7 @@ class TouchedGroups:
         keyed = dataset.definition.keyed
         until = dataset.version if measured.after is None else measured.until
         limit = _PAGE_GROUPS if keyed else _PAGE_PARTITIONS
-        found, next_at, after = list[str](), None, measured.after
+        due_names, next_at, after = list[str](), None, measured.after
         for _ in range(_PAGES_MAX):
             names = self.names.touched(
                 dataset.tenant_id,
@@ -79,13 +79,13 @@ class TouchedGroups:
                 limit=limit,
             )
             page = due(observation, names) if names else DueGroups()
-            found += page.file_groups
+            due_names += page.file_groups
             next_at = min((at for at in (next_at, page.next_at) if at is not None), default=None)
             if len(names) < limit:
                 # Groups that were written after `until` are measured twice.
-                return DueGroups(file_groups=found, next_at=next_at), Measured(since=until, until=until)
+                return DueGroups(file_groups=due_names, next_at=next_at), Measured(since=until, until=until)
             after = names[-1]
-            if len(found) >= _JOB_GROUPS:
+            if len(due_names) >= _JOB_GROUPS:
                 break
         rest = Measured(since=measured.since, until=until, after=after)
-        return DueGroups(file_groups=found, next_at=next_at), rest
+        return DueGroups(file_groups=due_names, next_at=next_at), rest

@@ -78,18 +78,18 @@ class MetastoreReconciler:
         if since == dataset.version:
             return reported
         resumed = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
-        found = {record.path: record for record in self._partitions(dataset)}
+        records_by_path = {record.path: record for record in self._partitions(dataset)}
         if since is None:
-            if not found:
+            if not records_by_path:
                 # The metastore would create the folder as its own user, and writers could not write to it.
                 return resumed
             resumed = msgspec.structs.replace(resumed, begun=None, after=None)
         elif resumed.begun is None and (changed := self._changed(dataset, since)) is not None:
-            complete = self._report_changed(dataset, table, found, changed)
+            complete = self._report_changed(dataset, table, records_by_path, changed)
             return reported if complete else _begun(resumed, dataset.version, None)
         # All partitions, as of the version at which the first of them was reported.
         begun = dataset.version if resumed.begun is None else resumed.begun
-        after, complete = self._report_all(dataset, table, found, begun, resumed.after)
+        after, complete = self._report_all(dataset, table, records_by_path, begun, resumed.after)
         # Partitions that were reported first may have changed since: the next report has these.
         return msgspec.structs.replace(reported, version=begun) if complete else _begun(resumed, begun, after)
 
@@ -101,18 +101,22 @@ class MetastoreReconciler:
         return self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
 
     def _report_changed(
-        self, dataset: Dataset, table: HiveTable, found: Mapping[str, PartitionRecord], changed: set[str]
+        self,
+        dataset: Dataset,
+        table: HiveTable,
+        records_by_path: Mapping[str, PartitionRecord],
+        changed: set[str],
     ) -> bool:
         """Reports the partitions of these paths. Returns whether there was time for all of them."""
         # Logs that are in no partition have the empty path.
-        report = _report_of(dataset, table, found, sorted(changed - {""}), None)
+        report = _report_of(dataset, table, records_by_path, sorted(changed - {""}), None)
         return self.metastore.report(report, seconds_max=_SECONDS_MAX) == len(report.partitions)
 
     def _report_all(
         self,
         dataset: Dataset,
         table: HiveTable,
-        found: Mapping[str, PartitionRecord],
+        records_by_path: Mapping[str, PartitionRecord],
         begun: int,
         after: str | None,
     ) -> tuple[str | None, bool]:
@@ -120,10 +124,10 @@ class MetastoreReconciler:
 
         Returns the path up to which all are reported now, and whether there was time for all of them.
         """
-        paths = sorted(path for path in found if path)
+        paths = sorted(path for path in records_by_path if path)
         behind = [path for path in paths if after is None or path > after]
         retained = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
-        report = _report_of(dataset, table, found, behind, retained)
+        report = _report_of(dataset, table, records_by_path, behind, retained)
         number = self.metastore.report(
             msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX
         )
@@ -199,7 +203,7 @@ def _begun(state: MetastoreState, begun: int, after: str | None) -> MetastoreSta
 def _report_of(
     dataset: Dataset,
     table: HiveTable,
-    found: Mapping[str, PartitionRecord],
+    records_by_path: Mapping[str, PartitionRecord],
     paths: Sequence[str],
     retained: Sequence[tuple[str, ...]] | None,
 ) -> HiveReport:
@@ -210,8 +214,8 @@ def _report_of(
         table=table,
         version=dataset.version,
         committed_at=dataset.committed_at,
-        figures=None if partitioned else _figures(found.get("")),
-        partitions=[_partition(definition, path, found.get(path)) for path in paths if partitioned],
+        figures=None if partitioned else _figures(records_by_path.get("")),
+        partitions=[_partition(definition, path, records_by_path.get(path)) for path in paths if partitioned],
         retained=retained,
     )
 

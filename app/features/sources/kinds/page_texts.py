@@ -94,9 +94,9 @@ def _value(text: bytes, name: str) -> bytes | None:
 def _missing(text: bytes, path: str, above: str) -> MissingMember:
     names = list(dict.fromkeys(shown(name) for name, _ in _scanned(text, "{}")))
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    found = f"only {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "no member"
+    names_text = f"only {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "no member"
     place = shown(above[:-1]) if above else "the page"
-    return MissingMember(f"the member {shown(path)} is missing: {place} has {found}")
+    return MissingMember(f"the member {shown(path)} is missing: {place} has {names_text}")
 
 
 def _is_null(text: bytes) -> bool:

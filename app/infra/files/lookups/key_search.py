@@ -155,7 +155,7 @@ class KeySearch:
         if logs:
             # The tombstones are complete once the logs have been merged.
             deque(self._logged(dataset, files, logs, unique, tombstones), maxlen=0)
-        found: dict[bytes, FoundTombstone] = {}
+        tombstones_by_key: dict[bytes, FoundTombstone] = {}
         wanted = set(unique.to_pylist())
         incoming_keys = IncomingKeys(hashes=np.unique(hash_keys(unique)), encoded_keys=[unique])
         for block in () if tombstones.is_empty else tombstones.touched(incoming_keys):
@@ -172,10 +172,10 @@ class KeySearch:
             for file, key, value, version, deleted_at, keep_seconds in columns:
                 if key in wanted and deleted_at is not None:
                     until = deleted_at + timedelta(seconds=keep_seconds)
-                    found[key] = FoundTombstone(
+                    tombstones_by_key[key] = FoundTombstone(
                         value=value, version=version, until=until, file=None if file < 0 else file
                     )
-        return found
+        return tombstones_by_key
 
     def _blocks(
         self,

@@ -176,36 +176,36 @@ def _placeholder_entries(entries: pa.StructArray) -> _Mask:
 
 def _equal(array: pa.Array, value: str | bytes) -> _Mask:
     same = pc.equal(array, pa.scalar(value, array.type))
-    found: _Mask = pc.fill_null(same, False).to_numpy(zero_copy_only=False)
-    return found
+    matches: _Mask = pc.fill_null(same, False).to_numpy(zero_copy_only=False)
+    return matches
 
 
 def _of_length(array: pa.ListArray, length: int, test: Callable[[pa.Array], _Mask]) -> _Mask:
     """Which lists have the length and pass the test of their elements, which are one after the other."""
     lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
-    found = np.zeros(len(array), dtype=np.bool_)
+    matches = np.zeros(len(array), dtype=np.bool_)
     rows = np.flatnonzero(lengths == length)
     if len(rows):
-        found[rows] = test(array.take(pa.array(rows)).flatten())
-    return found
+        matches[rows] = test(array.take(pa.array(rows)).flatten())
+    return matches
 
 
 def _rows_with_members(array: pa.Array, data_type: DataType) -> _Mask:
     """Whether each value has a placeholder within a struct."""
-    found = np.zeros(len(array), dtype=np.bool_)
+    matches = np.zeros(len(array), dtype=np.bool_)
     if not may_have_members(data_type):
-        return found
+        return matches
     match data_type:
         case Struct(members):
             for (_, kind), child in zip(members, array.flatten(), strict=True):
-                found |= unavailable_rows(child, kind) | _rows_with_members(child, kind)
+                matches |= unavailable_rows(child, kind) | _rows_with_members(child, kind)
         case List(element):
-            found[_parents(array, _rows_with_members(array.flatten(), element))] = True
+            matches[_parents(array, _rows_with_members(array.flatten(), element))] = True
         case Map(_, item):
             entries = map_entries(array)
             _, items = entries.flatten().flatten()
-            found[_parents(entries, _rows_with_members(items, item))] = True
-    return found
+            matches[_parents(entries, _rows_with_members(items, item))] = True
+    return matches
 
 
 def _parents(array: pa.ListArray, elements: _Mask) -> npt.NDArray[np.int64]:

@@ -198,7 +198,7 @@ class UnitRows:
 
     def greatest(self, places: np.ndarray, units: int) -> np.ndarray:
         """By unit, the last of these places (int64, ascending) that is of the unit, or -1."""
-        found = np.full(units, -1, dtype=np.int64)
+        positions_by_unit = np.full(units, -1, dtype=np.int64)
         # Of several assignments to one element, the last one stays.
-        found[self.unit[places]] = places
-        return found
+        positions_by_unit[self.unit[places]] = places
+        return positions_by_unit
