@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 
 import httpx2
+import msgspec
 from cyclopts import App, CycloptsError
 from cyclopts import Group as Section
 
@@ -58,6 +60,8 @@ def all_commands() -> Commands:
 
 def run(words: Sequence[str], commands: Commands | None = None) -> int:
     """Runs the command of the arguments, by default one of `all_commands`. Returns the exit code."""
+    if sys.stderr.isatty():
+        _show_retries()
     try:
         known = all_commands() if commands is None else commands
         words = completed(words, known)
@@ -80,6 +84,20 @@ def run(words: Sequence[str], commands: Commands | None = None) -> int:
     return ExitCode.OK
 
 
+def _show_retries() -> None:
+    """Has retries of requests printed, since a service that does not answer is no slow command."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Line("headwater: %(message)s"))
+    logger = logging.getLogger("headwater_client")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def _code(end: SystemExit) -> int:
     if isinstance(end.code, str):
         sys.stderr.write(f"{end.code}\n")
@@ -98,6 +116,11 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
             return f"the service does not answer: {error}", ExitCode.NOT_REACHABLE
         case JobUnfinished() | TransactionUnfinished():
             return f"{error}. It continues", ExitCode.UNFINISHED
+        case msgspec.MsgspecError():
+            return (
+                f"the response is not one that this release knows ({error}): is the service of another?",
+                ExitCode.FAILED,
+            )
         case ImportError():
             return _what_is_missing(error), ExitCode.FAILED
     raise error

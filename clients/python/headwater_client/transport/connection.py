@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
@@ -20,6 +21,7 @@ from headwater_client.transport.retry import delay_after_error, delay_after_prob
 from headwater_client.transport.walk import ItemPage, walk_list
 
 WAIT_SECONDS_MAX: Final = 60
+_LOGGER: Final = logging.getLogger("headwater_client")
 
 Kind = TypeVar("Kind")
 Item = TypeVar("Item")
@@ -68,6 +70,7 @@ class Connection:
                 delay = delay_after_error(attempt, error, repeatable=repeatable)
                 if delay is None:
                     raise
+                reason = f"no response: {error}"
             else:
                 if response.is_success:
                     return response
@@ -76,6 +79,8 @@ class Connection:
                 delay = delay_after_problem(attempt, problem, retry_after, repeatable=repeatable)
                 if delay is None:
                     raise problem
+                reason = str(problem)
+            _LOGGER.info("%s %s: %s; attempt %d in %.1f s", method, path, reason, attempt + 1, delay)
             await self._driver.sleep(delay)
             attempt += 1
 

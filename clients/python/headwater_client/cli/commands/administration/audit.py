@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from headwater_client.cli.arguments.moments import instant_before
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.client import Headwater
 from headwater_client.models import AuditEntry
 
 
@@ -52,21 +53,32 @@ def audit(
         found = client.audit(
             tenant=tenant, key=key, operation=operation, outcome=outcome, since_time=since, until_time=until
         )
-        output.items(islice(found, limit), _COLUMNS)
+        names = _names(client) if output.is_table() else {}
+        output.items(islice(found, limit), _columns(names))
 
 
-def _resources(entry: AuditEntry) -> str | None:
-    return " ".join(f"{kind}={name}" for kind, name in entry.resources.items()) or None
+def _names(client: Headwater) -> Mapping[str, str]:
+    """The names of the own datasets, and of the own tenant, or of all for an operator, by id."""
+    identity = client.me()
+    tenants = list(client.tenants()) if "operate" in identity.scopes else [identity.tenant]
+    named = {each.id: each.name for each in tenants}
+    if "read" in identity.scopes:
+        named |= {each.id: each.name for each in client.datasets()}
+    return named
 
 
-_COLUMNS: Final[Sequence[TableColumn[AuditEntry]]] = (
-    TableColumn("AT", lambda each: each.at),
-    TableColumn("TENANT", lambda each: each.tenant_id),
-    TableColumn("KEY", lambda each: each.key_name or each.key_id),
-    TableColumn("ADDRESS", lambda each: each.address),
-    TableColumn("OPERATION", lambda each: each.operation),
-    TableColumn("RESOURCES", _resources),
-    TableColumn("OUTCOME", lambda each: each.outcome),
-    TableColumn("STATUS", lambda each: each.status),
-    TableColumn("COUNT", lambda each: each.count),
-)
+def _columns(names: Mapping[str, str]) -> Sequence[TableColumn[AuditEntry]]:
+    def resources(entry: AuditEntry) -> str | None:
+        return " ".join(f"{kind}={names.get(what, what)}" for kind, what in entry.resources.items()) or None
+
+    return (
+        TableColumn("AT", lambda each: each.at),
+        TableColumn("TENANT", lambda each: names.get(each.tenant_id or "", each.tenant_id)),
+        TableColumn("KEY", lambda each: each.key_name or each.key_id),
+        TableColumn("ADDRESS", lambda each: each.address),
+        TableColumn("OPERATION", lambda each: each.operation),
+        TableColumn("RESOURCES", resources),
+        TableColumn("OUTCOME", lambda each: each.outcome),
+        TableColumn("STATUS", lambda each: each.status),
+        TableColumn("COUNT", lambda each: each.count),
+    )
