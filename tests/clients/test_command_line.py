@@ -191,6 +191,10 @@ def test_datasets_are_registered_listed_shown_renamed_and_deleted(
     assert [each["name"] for each in command("ls").items] == ["goods", "more"]
     assert [each["name"] for each in command("ls", "--label", "team:sales").items] == ["goods"]
     assert command("ls", "-o", "csv").out.startswith("name,")
+    assert [cells[:2] for cells in command("overview", "-o", "table").cells[1:]] == [
+        ["goods", "0"],
+        ["more", "0"],
+    ]
     assert ["rows", "0"] in command("show", "goods", "-o", "table").cells
     assert command("show", "goods").value["name"] == "goods"
     assert "dataset-exists" in command("create", "more", "--file", tmp_path / "more.json", fails=6).err

@@ -44,6 +44,7 @@ BY_COMMAND: Final[dict[str, str]] = {
     "log": "read_timeline",
     "login": "get_identity",
     "ls": "list_datasets",
+    "overview": "read_overview",
     "partitions done": "end_partitions",
     "partitions list": "list_partitions",
     "quarantine discard": "discard_quarantine",

@@ -167,7 +167,7 @@ def test_bad_targets_of_listen_are_refused(
     headwater_command = command_line(capsys)
     listen = ("listen", "--forward-to", "http://127.0.0.1:9")
     assert "or --webhook" in headwater_command(*listen, fails=2).err
-    assert "base64 of 24" in headwater_command(*listen, "orders", "--secret", "whsec_x", fails=2).err
+    assert "whsec_ and base64" in headwater_command(*listen, "orders", "--secret", "whsec_x", fails=2).err
 
 
 def test_feed_goes_on_where_it_ended_after_a_lost_connection(

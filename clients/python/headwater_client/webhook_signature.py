@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import secrets
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -14,6 +15,7 @@ import msgspec
 
 TOLERANCE_SECONDS: Final = 300.0
 _PREFIX: Final = "whsec_"
+_NEW_SECRET_BYTES: Final = 32
 _VERSION: Final = "v1,"
 # For a day after a rotation the service signs with two secrets; other senders might use some more.
 _SIGNATURES_MAX: Final = 16
@@ -40,16 +42,13 @@ def verify_webhook(
     """
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise TypeError("the body must be the received bytes: a decoded one may differ from what was signed")
-    keys = [_key(each) for each in ((secret,) if isinstance(secret, str) else secret)]
+    keys = [key_of(each) for each in ((secret,) if isinstance(secret, str) else secret)]
     received = {name.lower(): value for name, value in headers.items()}
     message_id, sent_at, signatures = (
         _header(received, f"webhook-{name}") for name in ("id", "timestamp", "signature")
     )
     _check_time(sent_at, tolerance_seconds)
-    content = f"{message_id}.{sent_at}.".encode() + bytes(body)
-    expected = [
-        _VERSION.encode() + base64.b64encode(hmac.digest(key, content, hashlib.sha256)) for key in keys
-    ]
+    expected = [signature(key, message_id, sent_at, bytes(body)).encode() for key in keys]
     sent = [each.encode() for each in signatures.split(" ")[:_SIGNATURES_MAX]]
     # All pairs are compared, so that the time does not depend on which of them match.
     matches = [hmac.compare_digest(one, other) for one in expected for other in sent]
@@ -64,7 +63,19 @@ def verify_webhook(
     return message
 
 
-def _key(secret: str) -> bytes:
+def signature(key: bytes, message_id: str, sent_at: str, body: bytes) -> str:
+    """The signature of a body with its id and the time of the attempt, in seconds since 1970."""
+    content = f"{message_id}.{sent_at}.".encode() + body
+    return _VERSION + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+
+
+def new_secret() -> str:
+    """A random secret in the form in which it is shared."""
+    return _PREFIX + base64.b64encode(secrets.token_bytes(_NEW_SECRET_BYTES)).decode()
+
+
+def key_of(secret: str) -> bytes:
+    """The bytes of a secret. Raises ValueError."""
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):

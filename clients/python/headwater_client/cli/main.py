@@ -117,10 +117,7 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
         case JobUnfinished() | TransactionUnfinished():
             return f"{error}. It continues", ExitCode.UNFINISHED
         case msgspec.MsgspecError():
-            return (
-                f"the response is not one that this release knows ({error}): is the service of another?",
-                ExitCode.FAILED,
-            )
+            return f"the response has another form than in this release: {error}", ExitCode.FAILED
         case ImportError():
             return _what_is_missing(error), ExitCode.FAILED
     raise error

@@ -33,7 +33,7 @@ _HERE = "headwater_client.cli.commands"
 
 SECTIONS: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("Connection", ("login", "logout", "profiles", "status")),
-    ("Data", ("ls", "show", "create", "rename", "delete", "write", "rows", "get", "tail")),
+    ("Data", ("ls", "overview", "show", "create", "rename", "delete", "write", "rows", "get", "tail")),
     ("Versions", ("log", "diff", "undo", "restore", "verify", "savepoint", "savepoints", "tags")),
     (
         "Around a dataset",
@@ -98,6 +98,7 @@ COMMANDS: Commands = {
             "cancel": Command(f"{_HERE}.jobs:cancel", "Cancel a job that has not ended."),
         },
     ),
+    "overview": Command(f"{_HERE}.overview:overview", "Print all datasets in numbers."),
     "lineage": Command(f"{_HERE}.lineage:lineage", "Print where rows come from and go to."),
     "views": Group(
         "Datasets that are derived by SQL.",

@@ -17,10 +17,11 @@ from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.feed import resumed
 from headwater_client.cli.printing.text import visible
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.cli.webhook_messages import Message, key_of, message, new_secret
+from headwater_client.cli.webhook_messages import Message, message
 from headwater_client.client import Headwater
 from headwater_client.models import ChangeForm, Dataset, Webhook
 from headwater_client.transport.connection import dataset_path
+from headwater_client.webhook_signature import key_of, new_secret
 
 _LOCAL: Final = "listen"
 _POLL_SECONDS: Final = 25
@@ -81,7 +82,10 @@ def listen(
     if (dataset is None) == (webhook is None):
         raise CommandError("expected the name of a dataset, or --webhook", ExitCode.USAGE)
     chosen = secret or new_secret()
-    key = key_of(chosen)
+    try:
+        key = key_of(chosen)
+    except ValueError as error:
+        raise CommandError(f"--secret: {error}", ExitCode.USAGE) from None
     with service.client() as client:
         if webhook is not None:
             what = _Selection.of(client.get_webhook(webhook))
