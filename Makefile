@@ -10,7 +10,7 @@ HISTORIES ?= 50
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-up setup-demo demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
+.PHONY: help setup setup-up setup-demo demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi alerts typescript lock audit clean \
 	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
 
 help: ## list the targets
@@ -158,6 +158,10 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 	@$(BIN)/python -m clients.generator
+
+alerts: setup ## write the rules of Prometheus and the page of the metrics and the alerts
+	@$(BIN)/python -m app.features.alerts.prometheus > monitoring/alerts.yml.new && mv monitoring/alerts.yml.new monitoring/alerts.yml
+	@$(BIN)/python -m tests.docs.monitoring > docs/monitoring.md.new && mv docs/monitoring.md.new docs/monitoring.md
 
 typescript: ## build and test the TypeScript package from openapi/openapi.json (needs Node.js 20 and npm)
 	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test

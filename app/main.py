@@ -81,7 +81,7 @@ from app.process.application import application
 from app.process.doctor import Examined, log_faults
 from app.process.features import stores_on
 from app.process.readiness import readiness
-from app.process.samples import sample_loop
+from app.process.samples import event_loops, sample_loop
 
 _HELD: Final = "--held"
 _STOP_SECONDS_MAX: Final = 10
@@ -125,7 +125,8 @@ def compose(settings: Settings) -> Api:
     processes = ProcessStore(database)
     health = {"readiness": readiness(processes, servers.answers, draining)}
     samples, sample_rounds = sample_loop(platform)
-    loops.add(sample_rounds)
+    for loop in (sample_rounds, *event_loops(platform)):
+        loops.add(loop)
     keys, audit = CredentialStore(database), AuditStore(database, administration)
     counts, counter = AccessCounts(audit), UsageCounter()
     actor_stores = actors(platform)

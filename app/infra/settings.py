@@ -406,6 +406,11 @@ class Settings:
     disk_free_bytes_min: Annotated[int, _whole_number(0)] = 512 * MEBIBYTE
     """The free space of the data directory, and of storage on a disk, below which the API reports not ready."""
 
+    alert_url: Annotated[str, _url_of("http", "https", example="https://ops.example.com/alerts")] = ""
+    """Where the API posts the events of alerts, such as `alert.fired`. The host may be a private one."""
+    alert_secret: Annotated[str, _text] = ""
+    """The secret that signs these events as webhooks are: `whsec_` and base64."""
+
     metrics_seconds: Annotated[float, _seconds] = 15.0
     """The interval at which one of the processes gathers the metrics of the service."""
     metrics_host: Annotated[str, _text] = "127.0.0.1"

@@ -12,6 +12,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.platform import Stores
 from app.core.timeline.repository.definitions import DefinitionCommits
 from app.core.timeline.repository.timeline import TimelineStore
+from app.features.alerts import compose as alerts
 from app.features.exports import compose as exports
 from app.features.lineage import loops as lineage
 from app.features.maintenance import compose as maintenance
@@ -42,6 +43,7 @@ FEATURES: Final = (
     maintenance.FEATURE,
     metastore.FEATURE,
     monitoring.FEATURE,
+    alerts.FEATURE,
     reads.FEATURE,
     rendered_files.FEATURE,
     retention.FEATURE,

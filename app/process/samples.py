@@ -1,8 +1,9 @@
-"""The loop that gathers the samples of the service, and what is called with them."""
+"""The loops that gather the samples of the service, evaluate alerts over them, and send the events of these."""
 
 from __future__ import annotations
 
 from app.core.platform import Platform
+from app.features.alerts.compose import evaluate, send_events
 from app.features.monitoring.compose import gather
 from app.features.monitoring.service.gather import Gather
 from app.infra.runtime.loops import Loop
@@ -10,6 +11,12 @@ from app.infra.runtime.loops import Loop
 
 def sample_loop(platform: Platform) -> tuple[Gather, Loop]:
     """What gathers in this process while it leads, and its loop. The API and workers have one each."""
-    samples = gather(platform)
+    samples = gather(platform, [evaluate(platform)])
     every_seconds = platform.settings.metrics_seconds
     return samples, Loop("metrics", samples.run, every_seconds=every_seconds, waits_first=True)
+
+
+def event_loops(platform: Platform) -> list[Loop]:
+    """The loop that sends the events of alerts, if they have a receiver. Each API has one."""
+    events, every_seconds = send_events(platform), platform.settings.metrics_seconds
+    return [] if events is None else [Loop("alert events", events.run, every_seconds=every_seconds)]

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from app.features.alerts.declared import ALERTS
+from app.features.alerts.prometheus import expression
 from app.features.monitoring.values import GATHERED
 from app.infra.instruments import REGISTRY
 
@@ -39,12 +41,35 @@ def _table(metrics: Iterator[tuple[str, str, tuple[str, ...], str]]) -> str:
     return "\n".join(lines)
 
 
+def _alerts() -> str:
+    lines = [
+        "| alert | severity | condition | for | what is wrong | what to do |",
+        "|---|---|---|---|---|---|",
+    ]
+    for alert in ALERTS:
+        columns = [
+            f"`{alert.name}`",
+            alert.severity.value,
+            f"`{expression(alert)}`",
+            f"{alert.for_seconds} s",
+            alert.summary,
+            alert.action,
+        ]
+        lines.append(f"| {' | '.join(columns)} |")
+    return "\n".join(lines)
+
+
 def published() -> str:
     """The text of docs/monitoring.md."""
     page = _PAGE.read_text(encoding="utf-8")
-    return page.replace("<!-- process -->", _table(process_metrics())).replace(
-        "<!-- service -->", _table(service_metrics())
-    )
+    tables = {
+        "process": _table(process_metrics()),
+        "service": _table(service_metrics()),
+        "alerts": _alerts(),
+    }
+    for place, table in tables.items():
+        page = page.replace(f"<!-- {place} -->", table)
+    return page
 
 
 if __name__ == "__main__":

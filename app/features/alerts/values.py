@@ -38,6 +38,23 @@ class ServiceCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong; empty where it works."""
 
 
+class ActiveAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that is active."""
+
+    name: Annotated[str, msgspec.Meta(examples=["disk-low"])]
+    """Its name."""
+    severity: Severity
+    """How much it matters."""
+    fired_at: datetime
+    """Since when it is active."""
+    summary: str
+    """What is wrong."""
+    detail: str
+    """The values for which its condition holds, the worst first."""
+    action: str
+    """What to do."""
+
+
 class DiskSpaceView(msgspec.Struct, frozen=True, kw_only=True):
     """The space of a disk."""
 
@@ -78,16 +95,24 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the whole service works: its processes, its servers and its storage."""
 
     state: ServiceState
-    """The worst of the checks."""
+    """The worst of the checks and the alerts."""
     checks: dict[str, ServiceCheck]
     """The checks, by what they check."""
     processes: list[ProcessHealth]
     """The processes, the oldest first, 200 at most; none while the database is away."""
+    alerts: list[ActiveAlert]
+    """The active alerts; none while the database is away."""
 
     @classmethod
-    def of(cls, checks: Mapping[str, ServiceCheck], processes: Sequence[ProcessHealth] = ()) -> Self:
-        """The health with these checks."""
+    def of(
+        cls,
+        checks: Mapping[str, ServiceCheck],
+        processes: Sequence[ProcessHealth] = (),
+        alerts: Sequence[ActiveAlert] = (),
+    ) -> Self:
+        """The health with these checks and alerts."""
         severities = {check.severity for check in checks.values() if not check.ok}
+        severities |= {alert.severity for alert in alerts}
         state = (
             ServiceState.FAILING
             if Severity.CRITICAL in severities
@@ -95,4 +120,24 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
             if severities
             else ServiceState.OK
         )
-        return cls(state=state, checks=dict(checks), processes=list(processes))
+        return cls(state=state, checks=dict(checks), processes=list(processes), alerts=list(alerts))
+
+
+class AlertPhase(StrEnum):
+    """Where an alert is: its condition holds, but not for long enough; it is active; or it no longer is."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class AlertState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of an alert. `since`: when its condition began to hold. `sent`: whether its event was delivered."""
+
+    name: str
+    phase: AlertPhase
+    since: datetime
+    fired_at: datetime | None = None
+    resolved_at: datetime | None = None
+    detail: str = ""
+    sent: bool = False

@@ -22,7 +22,7 @@ from app.infra.files.probe import StorageProbe
 from app.infra.runtime.loops import Loop
 
 # What changes slowly is read less often, since it costs more.
-_OFTEN: Final = ("jobs", "consumers", "sources")
+_OFTEN: Final = ("jobs", "failed jobs", "consumers", "sources")
 _SELDOM_ROUNDS: Final = 4
 
 
@@ -68,6 +68,12 @@ def sample_datasets(platform: Platform) -> SampleDatasets:
 
 def _loops(platform: Platform) -> tuple[Loop, ...]:
     return (Loop("samples", sample_datasets(platform).run, every_seconds=ROUND_SECONDS, waits_first=True),)
+
+
+def leads(platform: Platform, task: str, owner: str, *, lease_seconds: float) -> Callable[[], bool]:
+    """A function that says whether the process does a task now that one process does for all. `owner`: names it."""
+    store = LeaderStore(platform.database)
+    return lambda: store.lead(task, owner, lease_seconds=lease_seconds)
 
 
 FEATURE: Final[Feature[object]] = Feature(name="monitoring", loops=_loops)

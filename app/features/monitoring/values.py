@@ -53,6 +53,7 @@ GATHERED: Final[tuple[Metric, ...]] = (
         name="headwater_jobs_postponed",
         help="Jobs that wait for the end of an outage of the storage or the database.",
     ),
+    Metric(name="headwater_jobs_failed_recently", help="Jobs that have failed within the last 15 minutes."),
     Metric(
         name="headwater_consumer_lag_changes",
         labels=("tenant", "dataset", "consumer"),

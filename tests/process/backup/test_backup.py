@@ -128,6 +128,7 @@ def source(postgres: TestServer, new_database: Callable[[], str]) -> Iterator[So
     with postgres.administration(source.name) as superuser:
         superuser.execute("INSERT INTO workers (id, polled_at) VALUES ('w', now())")
         superuser.execute("INSERT INTO leaders (task, owner, lease_until) VALUES ('metrics', 'p', now())")
+        superuser.execute("INSERT INTO alerts (name, phase, since) VALUES ('disk-low', 'pending', now())")
     yield source
     database.close()
     administration.close()
@@ -295,6 +296,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         "dataset_hours",
         "dataset_samples",
         "leaders",
+        "alerts",
     }
     for table in manifest["tables"]:
         if table["name"] in later:

@@ -11,7 +11,18 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.processes import POLLS_MISSED_MAX, ProcessStore
 from app.core.jobs.values import KnownProcess, ProcessKind
 from app.core.messaging.announcements import Announcements
-from app.features.alerts.values import DiskSpaceView, ProcessHealth, ServiceCheck, ServiceHealth, Severity
+from app.features.alerts.declared import ALERTS
+from app.features.alerts.repository import AlertStore
+from app.features.alerts.values import (
+    ActiveAlert,
+    AlertPhase,
+    AlertState,
+    DiskSpaceView,
+    ProcessHealth,
+    ServiceCheck,
+    ServiceHealth,
+    Severity,
+)
 from app.infra.files.probe import StorageProbe, readable_bytes
 from app.kernel.format.errors import HeadwaterError
 
@@ -25,6 +36,7 @@ class CheckService:
     """Checks the whole service. `poll_seconds`: how often processes report."""
 
     processes: ProcessStore
+    alerts: AlertStore
     jobs: JobStore
     announcements: Announcements
     probe: StorageProbe
@@ -42,6 +54,7 @@ class CheckService:
         }
         try:
             known, postponed_jobs = self.processes.known(), self.jobs.postponed()
+            states = self.alerts.states()
         except HeadwaterError as error:
             return ServiceHealth.of({"database": _check(error.detail), **servers})
         alive = [each for each in known if each.silent_seconds <= self.poll_seconds * POLLS_MISSED_MAX]
@@ -59,7 +72,25 @@ class CheckService:
                 **servers,
             },
             [_process(each, alive=each in alive) for each in known[-_PROCESSES_MAX:]],
+            active(states),
         )
+
+
+def active(states: Sequence[AlertState]) -> list[ActiveAlert]:
+    """The alerts that are active. One that this release does not know is left out."""
+    by_name = {alert.name: alert for alert in ALERTS}
+    return [
+        ActiveAlert(
+            name=state.name,
+            severity=by_name[state.name].severity,
+            fired_at=state.fired_at,
+            summary=by_name[state.name].summary,
+            detail=state.detail,
+            action=by_name[state.name].action,
+        )
+        for state in states
+        if state.phase is AlertPhase.FIRING and state.fired_at is not None and state.name in by_name
+    ]
 
 
 def _check(fault: str, severity: Severity = Severity.CRITICAL) -> ServiceCheck:

@@ -77,6 +77,9 @@ _VIEWS: Final = text(
     ) AS first
     """  # noqa: S608
 )
+_FAILED: Final = text(
+    "SELECT count(*) FROM jobs WHERE state = 'failed' AND finished_at > now() - interval '15 minutes'"
+)
 _SOURCES: Final = text(
     "SELECT count(*) FROM sources WHERE state = 'failed' OR (state = 'active' AND failures > 0)"
 )
@@ -108,6 +111,7 @@ class NumberStore:
             "datasets": ("headwater_datasets", _DATASETS),
             "late datasets": ("headwater_datasets_late", _LATE),
             "views": ("headwater_views_behind_seconds_max", _VIEWS),
+            "failed jobs": ("headwater_jobs_failed_recently", _FAILED),
             "sources": ("headwater_sources_failing", _SOURCES),
             "webhooks": ("headwater_webhooks_paused", _WEBHOOKS),
             "quarantine": ("headwater_quarantine_records", _QUARANTINE),

@@ -1,0 +1,77 @@
+"""Composes the use cases of alerts."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Final
+from urllib.parse import urlsplit
+
+from app.core.feature.feature import Feature
+from app.core.jobs.repository.processes import ProcessStore
+from app.core.messaging.announcements import Announcements
+from app.core.platform import Platform
+from app.features.alerts.declared import ALERTS
+from app.features.alerts.repository import AlertStore
+from app.features.alerts.service.evaluate import Evaluate
+from app.features.alerts.service.events import EVENTS_TASK, Send, SendEvents
+from app.features.alerts.service.health import CheckService
+from app.features.monitoring.compose import leads
+from app.features.webhooks.receivers.http_sender import HttpSender
+from app.features.webhooks.receivers.signing import key_of, message_headers
+from app.infra.files.probe import StorageProbe
+from app.infra.outbound.addresses import Rules
+from app.infra.settings import Settings
+
+_LEASE_SECONDS: Final = 60.0
+
+
+def evaluate(platform: Platform) -> Evaluate:
+    """What evaluates all alerts over samples."""
+    settings = platform.settings
+    thresholds = {alert.setting: float(getattr(settings, alert.setting)) for alert in ALERTS if alert.setting}
+    return Evaluate(ALERTS, AlertStore(platform.database), thresholds)
+
+
+def check_service(platform: Platform) -> CheckService:
+    """The checks of the whole service."""
+    settings = platform.settings
+    return CheckService(
+        processes=ProcessStore(platform.database),
+        alerts=AlertStore(platform.database),
+        jobs=platform.stores.jobs,
+        announcements=Announcements(settings.redis_url),
+        probe=StorageProbe(platform.storage),
+        poll_seconds=settings.poll_seconds,
+        disk_free_bytes_min=settings.disk_free_bytes_min,
+    )
+
+
+def send_events(platform: Platform) -> SendEvents | None:
+    """What sends the events of alerts; None if the operator has configured no receiver."""
+    settings = platform.settings
+    if not settings.alert_url:
+        return None
+    owner = f"{socket.gethostname()}-{os.getpid()}"
+    return SendEvents(
+        store=AlertStore(platform.database),
+        send=_sender(settings),
+        leads=leads(platform, EVENTS_TASK, owner, lease_seconds=_LEASE_SECONDS),
+    )
+
+
+def _sender(settings: Settings) -> Send:
+    # The operator has chosen the host: it may be a private one.
+    host = urlsplit(settings.alert_url).hostname or ""
+    sender = HttpSender(rules=Rules.of([*settings.webhook_allow, host], http=True))
+    keys = [key_of(settings.alert_secret)] if settings.alert_secret else []
+
+    def send(message_id: str, body: bytes) -> str | None:
+        reply = sender.send(settings.alert_url, message_headers(keys, message_id, body), body)
+        return None if reply.delivered else reply.error or str(reply.status)
+
+    return send
+
+
+FEATURE: Final[Feature[object]] = Feature(name="alerts")
+"""What evaluates alerts, in the process that gathers, and what sends their events."""

@@ -1,0 +1,203 @@
+"""The alerts of the service: each is a condition on a metric, as data, with what to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from app.features.alerts.values import Severity
+
+_MEBIBYTE: Final = 1024 * 1024
+_HOUR: Final = 3600
+
+
+class Condition(StrEnum):
+    """How the value of a metric compares with the threshold while the alert is active."""
+
+    ABOVE = ">"
+    BELOW = "<"
+    ABSENT = "absent"
+    """There is no value. Only Prometheus can find that out: nothing of the service runs then."""
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """One alert. It is fired once its condition has held for `for_seconds`, for any series of the metric.
+
+    `per`: the metric is divided by this one. `window_seconds`: its increase in this time counts, not its value.
+    `setting`: the setting of the process that replaces the threshold.
+    """
+
+    name: str
+    severity: Severity
+    metric: str
+    condition: Condition = Condition.ABOVE
+    threshold: float = 0
+    per: str = ""
+    window_seconds: int = 0
+    setting: str = ""
+    for_seconds: int
+    summary: str
+    action: str
+
+
+ALERTS: Final[tuple[Alert, ...]] = (
+    Alert(
+        name="no-worker",
+        severity=Severity.CRITICAL,
+        metric="headwater_workers_alive",
+        condition=Condition.BELOW,
+        threshold=1,
+        for_seconds=30,
+        summary="No worker is alive. Reads go on; writes are accepted and wait.",
+        action="Start a worker, and read the end of its log for the reason why the last one ended.",
+    ),
+    Alert(
+        name="no-metrics",
+        severity=Severity.CRITICAL,
+        metric="headwater_workers_alive",
+        condition=Condition.ABSENT,
+        for_seconds=120,
+        summary="No process gathers metrics: no API and no worker answers, or Postgres does not.",
+        action="Check the processes of the API, and Postgres.",
+    ),
+    Alert(
+        name="loop-stands-still",
+        severity=Severity.WARNING,
+        metric="headwater_process_loops_still",
+        for_seconds=30,
+        summary="A loop of a process has completed no round for a long time.",
+        action="Read the log of the process for the error of the loop; restart the process if it hangs.",
+    ),
+    Alert(
+        name="disk-low",
+        severity=Severity.WARNING,
+        metric="headwater_disk_free_bytes",
+        per="headwater_disk_total_bytes",
+        condition=Condition.BELOW,
+        threshold=0.1,
+        for_seconds=60,
+        summary="Less than a tenth of a disk is free. Writes stop when it is full.",
+        action="Delete datasets that are not needed, shorten the history of others, or enlarge the disk.",
+    ),
+    Alert(
+        name="disk-full",
+        severity=Severity.CRITICAL,
+        metric="headwater_disk_free_bytes",
+        condition=Condition.BELOW,
+        threshold=512 * _MEBIBYTE,
+        setting="disk_free_bytes_min",
+        for_seconds=0,
+        summary="A disk has less free space than HEADWATER_DISK_FREE_BYTES_MIN.",
+        action="Free space at once, or enlarge the disk. Jobs that wait for space resume by themselves.",
+    ),
+    Alert(
+        name="storage-unreachable",
+        severity=Severity.CRITICAL,
+        metric="headwater_storage_reachable",
+        condition=Condition.BELOW,
+        threshold=1,
+        for_seconds=30,
+        summary="The storage cannot be written. Writes wait.",
+        action="Check the storage server or its disk, and the network. Jobs resume by themselves.",
+    ),
+    Alert(
+        name="redis-unreachable",
+        severity=Severity.WARNING,
+        metric="headwater_redis_reachable",
+        condition=Condition.BELOW,
+        threshold=1,
+        for_seconds=60,
+        summary="Redis does not answer. Work and changes are found by polling, which is slower.",
+        action="Start Redis. Nothing is lost.",
+    ),
+    Alert(
+        name="jobs-postponed",
+        severity=Severity.WARNING,
+        metric="headwater_jobs_postponed",
+        for_seconds=60,
+        summary="Jobs wait for the end of an outage of the storage or the database.",
+        action="See the storage and the database; the jobs resume by themselves.",
+    ),
+    Alert(
+        name="job-waits-long",
+        severity=Severity.WARNING,
+        metric="headwater_jobs_oldest_waiting_seconds",
+        threshold=600,
+        for_seconds=60,
+        summary="A job has waited for a worker for more than ten minutes.",
+        action="Add workers or cores, or see which tenant's jobs occupy them (headwater usage).",
+    ),
+    Alert(
+        name="jobs-fail",
+        severity=Severity.WARNING,
+        metric="headwater_jobs_failed_recently",
+        threshold=20,
+        for_seconds=0,
+        summary="More than 20 jobs have failed within 15 minutes.",
+        action="List failed jobs (GET /jobs?state=failed), and read their errors.",
+    ),
+    Alert(
+        name="dataset-late",
+        severity=Severity.WARNING,
+        metric="headwater_datasets_late",
+        for_seconds=60,
+        summary="A dataset has had no commit for three times the usual time between its writes.",
+        action="See which one is late, and whether its producer or its source runs.",
+    ),
+    Alert(
+        name="consumer-behind",
+        severity=Severity.WARNING,
+        metric="headwater_consumer_lag_changes_max",
+        threshold=1_000_000,
+        for_seconds=900,
+        summary="A consumer has not committed more than a million changes.",
+        action="See which one by headwater_consumer_lag_changes; start it, or delete it if nothing reads any more.",
+    ),
+    Alert(
+        name="view-behind",
+        severity=Severity.WARNING,
+        metric="headwater_views_behind_seconds_max",
+        threshold=900,
+        for_seconds=60,
+        summary="A view lacks changes of its inputs that are older than 15 minutes.",
+        action="See its freshness and its error (GET /views), and whether workers have cores left.",
+    ),
+    Alert(
+        name="source-failing",
+        severity=Severity.WARNING,
+        metric="headwater_sources_failing",
+        for_seconds=300,
+        summary="The last round of a source has failed.",
+        action="Read last_error of the source (GET /datasets/{dataset}/sources), and see the system that it reads.",
+    ),
+    Alert(
+        name="webhook-paused",
+        severity=Severity.WARNING,
+        metric="headwater_webhooks_paused",
+        for_seconds=0,
+        summary="A webhook is paused because its receiver did not take its messages.",
+        action="Read error of the webhook, repair its receiver, and set its state to active.",
+    ),
+    Alert(
+        name="quarantine-grows",
+        severity=Severity.WARNING,
+        metric="headwater_quarantine_records",
+        window_seconds=_HOUR,
+        for_seconds=0,
+        summary="Bad records were put into the quarantine within an hour.",
+        action="List them with their errors (GET /datasets/{dataset}/quarantine), repair their producer, and redrive.",
+    ),
+    Alert(
+        name="spark-without-executors",
+        severity=Severity.WARNING,
+        metric="headwater_spark_executors",
+        condition=Condition.BELOW,
+        threshold=1,
+        for_seconds=60,
+        summary="A worker has no executor on its cluster of Spark, and runs nothing.",
+        action="Add cores to the cluster, or lower HEADWATER_SPARK_CORES_MAX of the workers.",
+    ),
+)
+"""All alerts. Checks, events, rules of Prometheus and documentation are made from these."""
