@@ -25,6 +25,9 @@ from app.infra.runtime.valkey import EmbeddedValkey
 READY_SECONDS_MAX = 180.0
 # More than the checks of the whole service take.
 _PROBE_SECONDS = 10.0
+# How far the metrics of the worker are from the port of the API, and the greatest port of theirs that leaves room.
+_METRICS_PORTS_ON = 1_000
+_METRICS_PORT_MAX = 65_532
 ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
 
@@ -87,6 +90,15 @@ def run_until_stopped(directory: DataDirectory, start: Callable[[Supervisor], No
             supervisor.stop()
 
 
+def metrics_port(port: int) -> int:
+    """The port on which the worker beside an API on this port serves its metrics; its processes use the next three."""
+    return (
+        port + _METRICS_PORTS_ON
+        if port + _METRICS_PORTS_ON <= _METRICS_PORT_MAX
+        else port - _METRICS_PORTS_ON
+    )
+
+
 def _start(
     supervisor: Supervisor,
     directory: DataDirectory,
@@ -98,6 +110,7 @@ def _start(
         "HEADWATER_DATA_DIR": str(directory.path),
         "HEADWATER_HOST": LOOPBACK,
         "HEADWATER_PORT": str(port),
+        "HEADWATER_METRICS_PORT": environment.get("HEADWATER_METRICS_PORT", str(metrics_port(port))),
         "PYTHONPATH": _python_path(environment),
         "PYTHONUNBUFFERED": "1",
     }
