@@ -19,7 +19,19 @@ Row = tuple[Any, ...]
 def check_equal(engine: Engine, found: pa.Table, expected: pa.Table) -> None:
     """Raises AssertionError that names rows which only one of the two tables has. The order of rows is free."""
     assert set(found.column_names) == set(expected.column_names), (found.schema, expected.schema)
-    found_rows = _rows(found, expected.schema, engine, filled=False)
+    _check_rows(_rows(found, expected.schema, engine, filled=False), engine, expected)
+
+
+def check_folds(engine: Engine, added: pa.Table, removed: pa.Table, expected: pa.Table) -> None:
+    """Raises AssertionError unless the rows that changes added, without those that they removed, are the expected."""
+    rows = _rows(added, expected.schema, engine, filled=False)
+    rows.subtract(_rows(removed, expected.schema, engine, filled=False))
+    never_added = [row for row, count in rows.items() if count < 0]
+    assert not never_added, f"{len(never_added)} rows were removed and never added: {never_added[:3]}"
+    _check_rows(+rows, engine, expected)
+
+
+def _check_rows(found_rows: Counter[Row], engine: Engine, expected: pa.Table) -> None:
     expected_rows = _rows(expected, expected.schema, engine, filled=engine.fills_nulls)
     more, less = found_rows - expected_rows, expected_rows - found_rows
     assert not more, f"{sum(more.values())} rows more: {_few(more)}; {sum(less.values())} less: {_few(less)}"
