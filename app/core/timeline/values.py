@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from app.core.jobs.values import Claim
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import WriteScope
-from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action, RowCounts
@@ -198,6 +199,38 @@ class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: a table service yields to this number of running groups of writes."""
 
     groups: int
+
+
+class PendingWrites(msgspec.Struct, frozen=True, kw_only=True):
+    """The writes that wait in files of their own until a compaction merges them.
+
+    `spans`: the versions at which some wait, as the first and the one after the last (None: the head has some), apart
+    from each other and in order. `compactions`: the versions of compactions, in order.
+    """
+
+    spans: tuple[tuple[int, int | None], ...] = ()
+    compactions: tuple[int, ...] = ()
+
+    def compacted_version(self, version: int) -> int | None:
+        """The last compaction up to a version at which writes wait, 0 for none; None if none wait at the version."""
+        at = bisect_right(self.spans, version, key=lambda span: span[0])
+        end = self.spans[at - 1][1] if at else version
+        if end is not None and version >= end:
+            return None
+        place = bisect_right(self.compactions, version)
+        return self.compactions[place - 1] if place else 0
+
+    def properties(self, version: int) -> dict[str, str]:
+        """What open tables say of a version at which writes wait: it has the rows as of the last compaction."""
+        compaction = self.compacted_version(version)
+        if compaction is None:
+            return {}
+        return {"headwater.read": "read_optimized", "headwater.compacted-version": str(compaction)}
+
+
+def keeps_pending(definition: DatasetDefinition) -> bool:
+    """Whether writes may wait in files of their own until a compaction merges them."""
+    return not definition.looks_up or definition.bucket.mode is BucketMode.POSTPONE
 
 
 def changed_range(

@@ -7,6 +7,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess
 from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.repository.pending_writes import PendingWriteStore
 from app.core.timeline.repository.version_groups import VersionGroupStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.iceberg.repository.table_versions import TableVersionStore
@@ -49,6 +50,7 @@ def rendered_tables(process: ApiProcess) -> Tables:
     forms = TableForms(publication=FilePublication(renderings=process.once(renderings)))
     documents = RenderedTables(
         versions=TableVersionStore(platform.database),
+        pending_writes=PendingWriteStore(platform.database),
         forms=forms,
         documents=ByteCache(_CACHE_BYTES),
         snapshots=ByteCache(_CACHE_BYTES),

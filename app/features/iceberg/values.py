@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from datetime import datetime
 from enum import Enum
 from typing import Final
@@ -53,23 +52,3 @@ class KeptVersion(msgspec.Struct, frozen=True, kw_only=True):
     bytes_added: int
     bytes_removed: int
     counts: RowCounts
-
-
-class PendingWrites(msgspec.Struct, frozen=True, kw_only=True):
-    """The writes that wait in files of their own until a compaction merges them.
-
-    `spans`: the versions at which some wait, as the first and the one after the last (None: the head has some), apart
-    from each other and in order. `compactions`: the versions of compactions, in order.
-    """
-
-    spans: tuple[tuple[int, int | None], ...] = ()
-    compactions: tuple[int, ...] = ()
-
-    def compacted_version(self, version: int) -> int | None:
-        """The last compaction up to a version at which writes wait, 0 for none; None if none wait at the version."""
-        at = bisect_right(self.spans, version, key=lambda span: span[0])
-        end = self.spans[at - 1][1] if at else version
-        if end is not None and version >= end:
-            return None
-        place = bisect_right(self.compactions, version)
-        return self.compactions[place - 1] if place else 0

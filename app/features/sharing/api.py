@@ -10,6 +10,7 @@ from app.access.tenants.values import ActorKind
 from app.core.compose import read_changes
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.platform import Platform
+from app.core.timeline.repository.pending_writes import PendingWriteStore
 from app.core.timeline.service.plan_files import FilePlanner
 from app.features.objects.compose import process_keys, renderings
 from app.features.objects.ports import ObjectTree
@@ -100,7 +101,11 @@ def _table_reads(process: ApiProcess) -> tuple[TableQueries, TableChanges]:
     """What reads tables for recipients."""
     platform = process.platform
     timeline = platform.stores.timeline
-    forms = SharedForms(publication=FilePublication(renderings=process.once(renderings)), timeline=timeline)
+    forms = SharedForms(
+        publication=FilePublication(renderings=process.once(renderings)),
+        timeline=timeline,
+        pending_writes=PendingWriteStore(platform.database),
+    )
     queries = TableQueries(
         forms=forms,
         timeline=timeline,

@@ -48,7 +48,7 @@ class TableFormat(msgspec.Struct, frozen=True, kw_only=True):
     `table_id`: the same as long as the table exists. `schema`: of the columns that it is published with. `by_id`:
     whether columns are found by id, in the format `delta`. `nullable`: ids of columns that have nulls, whatever the
     schema says. `without`: the names of columns that it is published without. `version`: None if the response is not
-    about one that was requested. `has_vectors`: whether files may have deleted rows.
+    about one that was requested. `has_vectors`: whether files may have deleted rows. `properties`: further ones.
     """
 
     response_format: ResponseFormat
@@ -60,6 +60,7 @@ class TableFormat(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
     version: int | None = None
     has_vectors: bool = False
+    properties: Mapping[str, str] = {}
 
 
 _READER_VERSION: Final = 3
@@ -85,7 +86,8 @@ def reader_features(table: TableFormat) -> list[str]:
 def head_lines(table: TableFormat) -> list[bytes]:
     """The protocol and the metadata, which every response begins with."""
     is_delta = table.response_format is ResponseFormat.DELTA
-    configuration = {"delta.enableChangeDataFeed" if is_delta else "enableChangeDataFeed": "true"}
+    change_feed = "delta.enableChangeDataFeed" if is_delta else "enableChangeDataFeed"
+    configuration = {change_feed: "true", **table.properties}
     if table.by_id:
         configuration |= COLUMN_MAPPING
         configuration["delta.columnMapping.maxColumnId"] = str(table.schema.highest_field_id)

@@ -9,14 +9,13 @@ from sqlalchemy import func, or_, select
 
 from app.core.catalog.tables import heads
 from app.core.timeline.tables import commits, files
-from app.features.iceberg.values import KeptVersion, PendingWrites
+from app.features.iceberg.values import KeptVersion
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.instant import Action
 
 _COLUMNS: Final = tuple(commits.c[name] for name in KeptVersion.__struct_fields__)
-_PENDING: Final = (FileKind.LOG.value, FileKind.POSTPONED.value)
 
 
 class TableVersionStore:
@@ -68,28 +67,6 @@ class TableVersionStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).first() is not None
-
-    def pending(self, tenant_id: str, dataset_id: str) -> PendingWrites:
-        """The versions at which writes are not merged yet, and the compactions."""
-        span = func.int8range(files.c.added_version, files.c.removed_version)
-        of_files = (
-            select(func.unnest(func.range_agg(span)).label("span"))
-            .where(files.c.dataset_id == dataset_id, files.c.kind.in_(_PENDING))
-            .subquery()
-        )
-        spans = select(func.lower(of_files.c.span), func.upper(of_files.c.span)).order_by(
-            func.lower(of_files.c.span)
-        )
-        compactions = (
-            select(commits.c.version)
-            .where(commits.c.dataset_id == dataset_id, commits.c.action == Action.COMPACTION.value)
-            .order_by(commits.c.version)
-        )
-        with self._database.tenant(tenant_id) as connection:
-            return PendingWrites(
-                spans=tuple((first, end) for first, end in connection.execute(spans)),
-                compactions=tuple(connection.execute(compactions).scalars()),
-            )
 
 
 def _version(row: Any) -> KeptVersion:

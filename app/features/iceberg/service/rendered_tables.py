@@ -12,15 +12,17 @@ import msgspec
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.repository.pending_writes import PendingWriteStore
+from app.core.timeline.values import PendingWrites, keeps_pending
 from app.features.iceberg.errors import TableNotCarried
 from app.features.iceberg.repository.table_versions import TableVersionStore
 from app.features.iceberg.service.manifests import METADATA_SEGMENT, list_name, parent_of
 from app.features.iceberg.service.response_pieces import Piece
 from app.features.iceberg.service.table_form import TableForm, TableForms
-from app.features.iceberg.values import KeptVersion, PendingWrites, SnapshotSelection
+from app.features.iceberg.values import KeptVersion, SnapshotSelection
 from app.features.objects.ports import ServedTable
 from app.infra.sharing.byte_cache import ByteCache
-from app.kernel.format.dataset import BucketMode, DatasetDefinition
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.schema.schema import Schema
 from app.kernel.iceberg.schemas import UncarriedColumn, unreadable_columns
@@ -92,6 +94,7 @@ class RenderedTables:
     """
 
     versions: TableVersionStore
+    pending_writes: PendingWriteStore
     forms: TableForms
     documents: ByteCache[tuple[object, ...], RenderedTable]
     snapshots: ByteCache[tuple[str, str], Mapping[int, IcebergSnapshot]]
@@ -137,7 +140,7 @@ class RenderedTables:
         dataset, names = form.dataset, _names(form)
         schemas = [form.schemas[number] for number in sorted(form.schemas)]
         self._check_carried(form, schemas)
-        pending = self._pending(dataset)
+        pending = self.pending_writes.of(dataset)
         snapshots = self._snapshots(form, _span(dataset, selection), names.values(), pending)
         schema_ids = {each.schema_id for each in snapshots}
         return TableVersions(
@@ -152,7 +155,7 @@ class RenderedTables:
             properties={
                 "headwater.dataset": dataset.definition.name,
                 **_omission(form),
-                **_waiting(pending, dataset.version),
+                **pending.properties(dataset.version),
             },
             omit=form.omit,
         )
@@ -198,11 +201,6 @@ class RenderedTables:
                 dataset=dataset.definition.name,
             )
 
-    def _pending(self, dataset: Dataset) -> PendingWrites:
-        if not _keeps_pending(dataset.definition):
-            return PendingWrites()
-        return self.versions.pending(dataset.tenant_id, dataset.id)
-
 
 def _names(form: TableForm) -> dict[str, int]:
     """The versions with a name, up to that of the table."""
@@ -238,14 +236,6 @@ class _State(NamedTuple):
         return hashlib.sha256(msgspec.json.encode(self.key)).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def _waiting(pending: PendingWrites, version: int) -> dict[str, str]:
-    """What says of a table, or a snapshot, that it has the rows as of the last compaction."""
-    compaction = pending.compacted_version(version)
-    if compaction is None:
-        return {}
-    return {"headwater.read": "read_optimized", "headwater.compacted-version": str(compaction)}
-
-
 def _omission(form: TableForm) -> dict[str, str]:
     """The columns that are left out, and what brings them back."""
     names = [field.name for field in form.dataset.definition.schema.fields if field.id in form.omit]
@@ -257,11 +247,6 @@ def _omission(form: TableForm) -> dict[str, str]:
 def _by_name(form: TableForm, name: DocumentName) -> tuple[object, ...]:
     """The key of a document, which is found as long as the table is rendered in the same way."""
     return form.dataset.tenant_id, form.location, form.digest, name
-
-
-def _keeps_pending(definition: DatasetDefinition) -> bool:
-    """Whether writes may wait in files of their own until a compaction merges them."""
-    return not definition.looks_up or definition.bucket.mode is BucketMode.POSTPONE
 
 
 def _span(dataset: Dataset, selection: SnapshotSelection) -> range:
@@ -299,7 +284,7 @@ def _snapshot(
         operation="overwrite" if form.in_part else _operation(version, form.dataset.definition),
         summary={
             **({} if form.in_part else _summary(version)),
-            **_waiting(pending, version.version),
+            **pending.properties(version.version),
         },
     )
 
@@ -333,7 +318,7 @@ def _operation(version: KeptVersion, definition: DatasetDefinition) -> str:
     counts = version.counts
     match version.action:
         case Action.COMPACTION | Action.CLUSTERING:
-            return "overwrite" if _keeps_pending(definition) else "replace"
+            return "overwrite" if keeps_pending(definition) else "replace"
         case Action.SCHEMA:
             return "append"
         case Action.COMMIT if not counts.updated and not counts.deleted and not version.files_removed:

@@ -9,6 +9,7 @@ import msgspec
 
 from app.access.tenants.values import Principal
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.repository.pending_writes import PendingWriteStore
 from app.core.timeline.service.version_definition import definition_at
 from app.features.objects.service.published_files import FilePublication, ServedFiles
 from app.features.sharing.values import DeletedRows, SharedTable
@@ -76,6 +77,7 @@ class SharedForms:
 
     publication: FilePublication
     timeline: VersionReader
+    pending_writes: PendingWriteStore
 
     def of(self, read: TableRead, version: int, *, states_version: bool) -> SharedForm:
         """The form of the table's rows at a version. `states_version`: whether the response states it.
@@ -98,6 +100,7 @@ class SharedForms:
             by_id=is_delta,
             version=version if states_version else None,
             has_vectors=has_vectors,
+            properties=self.pending_writes.of(table.dataset).properties(version),
         )
         if is_delta:
             _check_features(read.capabilities, table_format)

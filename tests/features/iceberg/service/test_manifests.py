@@ -19,6 +19,7 @@ from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.repository.file_blocks import FileBlockStore
+from app.core.timeline.repository.pending_writes import PendingWriteStore
 from app.core.timeline.tables import files
 from app.core.timeline.values import FileBlock, Published
 from app.features.iceberg.repository.table_versions import TableVersionStore
@@ -348,6 +349,7 @@ def test_document_of_before_a_clean_is_found_as_long_as_the_files_of_its_version
     def tables() -> RenderedTables:
         return RenderedTables(
             versions=TableVersionStore(stores.database),
+            pending_writes=PendingWriteStore(stores.database),
             forms=rendering().forms,
             documents=ByteCache(2**20),
             snapshots=ByteCache(2**20),

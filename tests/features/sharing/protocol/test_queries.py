@@ -144,6 +144,27 @@ def test_renamed_columns_are_found_by_id(items: World) -> None:
         ]
 
 
+def test_table_whose_writes_wait_says_so(world: World) -> None:
+    world.dataset({**ITEMS, "table_type": "merge_on_read", "changelog": {"producer": "deferred"}})
+    world.write("items", *ROWS)
+    share = world.share("items")
+    with world.reader(share) as reader:
+
+        def properties(capabilities: str = "", **at: Any) -> dict[str, str]:
+            metadata = reader.query(capabilities=capabilities, **at)[1]["metaData"]
+            found: dict[str, str] = metadata.get("deltaMetadata", metadata)["configuration"]
+            return {name: value for name, value in found.items() if name.startswith("headwater")}
+
+        waiting = {"headwater.read": "read_optimized", "headwater.compacted-version": "0"}
+        assert properties() == properties(DELTA) == properties(version=1) == waiting
+        answer = world.client.post("/datasets/items/compactions", json={})
+        assert answer.status_code == 202, answer.text
+        world.service.work()
+        assert properties() == properties(DELTA) == {}
+        assert properties(version=1) == waiting
+        assert len(reader.rows()) == 30
+
+
 def test_versions_and_times(items: World) -> None:
     items.write("items", {"id": 100, "region": "EU"})
     share = items.share("items")
