@@ -210,6 +210,9 @@ bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
 
+bench-recovery: setup ## on one machine: the start, the first write, the return after a kill of each process, idle costs
+	@$(BIN)/python -m bench.recovery $(BENCH)
+
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
 

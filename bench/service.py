@@ -88,11 +88,16 @@ class Service:
 
 @contextmanager
 def running_service(
-    scratch: Path, environment: Mapping[str, str] | None = None, *, cluster: Cluster | None = None
+    scratch: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    cluster: Cluster | None = None,
+    waits_for_worker: bool = True,
 ) -> Iterator[Service]:
     """Starts a service in a new folder below `scratch`, and stops and removes it at the end.
 
-    `environment`: settings of it. `cluster`: instead of the embedded service.
+    `environment`: settings of it. `cluster`: instead of the embedded service. `waits_for_worker`: whether it has one
+    when this returns, so that what is measured does not wait for its start.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     data = Path(tempfile.mkdtemp(prefix="headwater-bench-", dir=scratch))
@@ -115,7 +120,8 @@ def running_service(
             )
         try:
             note = _announced(process, data / "headwater.json", log)
-            _await_worker(process, note, log)
+            if waits_for_worker:
+                _await_worker(process, note, log)
             yield Service(
                 url=note["url"],
                 api_key=note["api_key"],
@@ -141,7 +147,6 @@ def _announced(process: subprocess.Popen[bytes], note: Path, log: Path) -> dict[
 
 
 def _await_worker(process: subprocess.Popen[bytes], note: Mapping[str, Any], log: Path) -> None:
-    """Waits for the worker: what is measured does not wait for its start."""
     deadline = time.monotonic() + _START_SECONDS_MAX
     port = urlsplit(note["url"]).port
     assert port is not None

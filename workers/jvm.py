@@ -18,6 +18,8 @@ from workers.engine.spark_settings import ONE_THREAD, ClusterShare, session_sett
 
 # It only schedules tasks: no rows are in it, and no SQL of tenants.
 _HEAP_BYTES: Final = 1024**3
+# By default Java gives new objects a part of the machine's memory, and keeps it while the worker is idle.
+_SMALL_YOUNG_GENERATION: Final = "-XX:NewSize=16m -XX:MaxNewSize=48m -Xms96m"
 _MEBIBYTE: Final = 1024 * 1024
 
 
@@ -44,7 +46,11 @@ def driver_memory(heap_bytes: int = _HEAP_BYTES) -> str:
 def worker_session_settings(settings: Settings, folder: Path) -> dict[str, str]:
     """The settings of the session of a worker, in the JVM whose folder this is."""
     return session_settings(
-        settings.spark_master, folder, driver_memory=driver_memory(), share=share_of(settings)
+        settings.spark_master,
+        folder,
+        driver_memory=driver_memory(),
+        share=share_of(settings),
+        java_options=_SMALL_YOUNG_GENERATION,
     )
 
 

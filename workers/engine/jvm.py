@@ -80,6 +80,8 @@ def java_environment(folder: Path) -> dict[str, str]:
     return {
         "SPARK_HOME": str(_spark_home()),
         "SPARK_CONNECT_MODE": "0",
+        # Each thread of the JVM would have memory of its own from the C library.
+        "MALLOC_ARENA_MAX": "2",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / CONNECTION),
     }
 

@@ -73,13 +73,14 @@ def session_settings(
     *,
     driver_memory: str,
     share: ClusterShare | None = None,
+    java_options: str = "",
     name: str = "headwater",
 ) -> dict[str, str]:
     """The settings of a session for many short jobs.
 
-    `scratch` is a local folder for Spark's own files. `share`: that of a cluster. The JVM only schedules (rows go
-    through Python tasks as Arrow), so it gets a small heap, the serial collector and the first compiler tier: it starts
-    faster and leaves the cores to the tasks.
+    `scratch` is a local folder for Spark's own files. `share`: that of a cluster. `java_options`: further ones. The
+    JVM only schedules (rows go through Python tasks as Arrow), so it gets a small heap, the serial collector and the
+    first compiler tier: it starts faster and leaves the cores to the tasks.
     """
     settings = {
         "spark.app.name": name,
@@ -100,7 +101,7 @@ def session_settings(
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
         HEAP: driver_memory,
-        JAVA_OPTIONS: _java_options(master, scratch),
+        JAVA_OPTIONS: f"{_java_options(master, scratch)} {java_options}".rstrip(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "true",

@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -34,7 +35,7 @@ _JvmContext: TypeAlias = tuple[ClientServer, Any]
 
 _SECONDS_MAX: Final = 120.0
 # A JVM that does not answer for this time is replaced: a new one takes about as long to start.
-_ANSWER_SECONDS_MAX: Final = 10.0
+_ANSWER_SECONDS_MAX: Final = 15.0
 # Tasks of a worker that was killed must have ended. Spark kills the Python process of one after two seconds.
 _TASKS_SECONDS_MAX: Final = 5.0
 # Each process that was killed may have left objects in the JVM.
@@ -70,8 +71,11 @@ def take_over(parent: Path, settings_of: SettingsOf) -> SparkSession:
 
 
 def release(session: SparkSession) -> None:
-    """Ends the jobs of the session. Its context stays for the next worker."""
-    session.sparkContext.cancelAllJobs()
+    """Ends the jobs of the session, if its JVM lives. Its context stays for the next worker."""
+    context: Any = session.sparkContext
+    if context._gateway.proc.poll() is None:
+        with suppress(OSError, Py4JError):
+            context.cancelAllJobs()
 
 
 def _in_time(call: Callable[[], _JvmContext]) -> _JvmContext:

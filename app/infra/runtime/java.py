@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 MAJOR_MIN = 17
+# They are files in the system's folder for temporary files.
+_NO_COUNTERS = "-XX:-UsePerfData"
 VECTOR_MODULE = "jdk.incubator.vector"
 
 # Spark always requests the vector module; a runtime built without it does not start with this request. Spark only uses
@@ -79,8 +81,8 @@ def java_home(directory: Path, environment: Mapping[str, str] = os.environ) -> P
 def probe(program: Path) -> JavaRuntime | None:
     """The properties of a ``java`` program; None if it does not run."""
     try:
-        properties = _output([str(program), "-XshowSettings:properties", "-version"])
-        modules = _output([str(program), "--list-modules"])
+        properties = _output([str(program), _NO_COUNTERS, "-XshowSettings:properties", "-version"])
+        modules = _output([str(program), _NO_COUNTERS, "--list-modules"])
     except (OSError, subprocess.SubprocessError):
         return None
     home = re.search(r"^\s*java\.home = (.+)$", properties, re.MULTILINE)
