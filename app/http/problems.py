@@ -221,7 +221,12 @@ def is_final(error: HeadwaterError) -> bool:
 
     It may succeed after a failure of the service, after a limit on the rate, or once what it needs exists.
     """
-    return status_of(error.code) < 500 and status_of(error.code) not in _PASSING
+    return not may_pass(error.code)
+
+
+def may_pass(code: str) -> bool:
+    """Whether a request that was refused with this code may succeed later as it is."""
+    return status_of(code) >= 500 or status_of(code) in _PASSING
 
 
 def document(code: str, title: str, detail: str, facts: Mapping[str, Any]) -> dict[str, Any]:

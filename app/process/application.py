@@ -39,6 +39,7 @@ from app.http.response import ApiResponse
 from app.http.waiting.request_credential import CredentialEnded, Permit
 from app.kernel.format.errors import HeadwaterError
 from app.process.api import ERROR_FORMS, PROTOCOL_ROUTES, PROVIDERS, ROUTES, STATUSES
+from app.process.front import front_handlers
 from app.process.openapi import schema_handler
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -104,7 +105,8 @@ def application(
     serve_statuses(STATUSES)
     serve_error_forms(ERROR_FORMS)
     permits: list[Permit] = [require_scope, grants]
-    handlers = [*ROUTES, *PROTOCOL_ROUTES, schema_handler(ROUTES, PROVIDERS)]
+    described = [schema_handler(ROUTES, PROVIDERS), *front_handlers(ROUTES, PROVIDERS)]
+    handlers = [*ROUTES, *PROTOCOL_ROUTES, *described]
     litestar = Litestar(
         route_handlers=[*options_handlers(handlers), *handlers],
         dependencies=provided_by_name(dependencies, PROVIDERS),

@@ -1,0 +1,70 @@
+"""What the service says about itself: nothing that it names is 404."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.process.api import ROUTES, STATUSES
+from tests.support.http import TLS
+
+
+@pytest.fixture
+def anonymous(service: Any) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as client:
+        yield client
+
+
+def test_the_front_names_the_release_and_its_links_answer(anonymous: Any) -> None:
+    front = anonymous.get("/").json()
+    assert (front["name"], front["version"]) == ("Headwater", version("headwater"))
+    assert set(front["links"]) >= {"openapi", "docs"}
+    for link in front["links"].values():
+        assert anonymous.get(link).status_code == 200, link
+        assert anonymous.head(link).status_code == 200, link
+
+
+def test_the_docs_list_every_operation(anonymous: Any) -> None:
+    answer = anonymous.get("/docs")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    described = [line.split() for line in answer.text.splitlines() if line.startswith("  ")]
+    assert len(described) == len(ROUTES)
+    assert ["GET", "/health/live", "Is", "the", "process", "alive?"] in described
+
+
+def test_every_problem_is_described_where_its_type_points(anonymous: Any) -> None:
+    listed = {each["type"]: each for each in anonymous.get("/problems").json()["items"]}
+    assert {kind.removeprefix("/problems/"): each["status"] for kind, each in listed.items()} == STATUSES
+    for each in listed.values():
+        assert each["title"]
+        assert each["meaning"].endswith((".", ":", "…", ")")), each
+    for kind in ("/problems/not-found", "/problems/rate-limited", "/problems/unavailable"):
+        assert anonymous.get(kind).json() == listed[kind]
+    assert listed["/problems/unavailable"]["retry_after_seconds"] == 5
+    assert [listed[f"/problems/{code}"]["retry"] for code in ("rate-limited", "schema-mismatch")] == [
+        True,
+        False,
+    ]
+
+
+def test_a_refusal_leads_to_its_description(anonymous: Any) -> None:
+    refused = anonymous.get("/datasets").json()
+    assert anonymous.get(refused["type"]).json()["title"] == refused["title"]
+
+
+@pytest.mark.parametrize("code", ["none", "%2e%2e", "Not-Found", "a" * 500])
+def test_a_type_that_is_none_is_not_found(anonymous: Any, code: str) -> None:
+    answer = anonymous.get(f"/problems/{code}")
+    assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
+
+
+def test_the_front_can_only_be_read(anonymous: Any) -> None:
+    for path in ("/", "/docs", "/problems", "/problems/not-found"):
+        answer = anonymous.post(path, content=json.dumps({}))
+        assert answer.status_code == 405, path
+        assert "GET" in answer.headers["allow"]
