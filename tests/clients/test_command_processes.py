@@ -97,6 +97,30 @@ def test_terminal_gets_tables_colours_and_no_control_character_of_data(
     assert "PAR1" not in shown
 
 
+def test_terminal_shows_what_is_sent(filled: Dataset, service: Service, api_key: str, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text("".join(f'{{"id": {number}, "note": "n"}}\n' for number in range(3, 2_003)))
+    settings = environment(service, api_key, TERM="xterm", COLUMNS="100")
+    with service.working():
+        code, shown = on_terminal(settings, "write", "orders", str(rows))
+    assert code == 0
+    assert "2,000 rows" in shown
+    assert "2,000 inserted, version 2, in " in shown
+
+
+def test_service_that_does_not_answer_is_named_with_what_makes_another_try_safe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    use_service(monkeypatch, "http://127.0.0.1:9", "hw_key")
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": 1}\n')
+    printed = command_line(capsys)("write", "orders", rows, "--operation", "insert", fails=5)
+    assert "attempt 2 in " in printed.err
+    assert "--idempotency-key" in printed.err
+
+
 def test_broken_pipe_ends_quietly_and_a_lost_service_has_its_own_code(
     filled: Dataset, headwater: Headwater, service: Service, api_key: str, tmp_path: Path
 ) -> None:

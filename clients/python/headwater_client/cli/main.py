@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points, version
 
 import httpx2
@@ -60,12 +61,11 @@ def all_commands() -> Commands:
 
 def run(words: Sequence[str], commands: Commands | None = None) -> int:
     """Runs the command of the arguments, by default one of `all_commands`. Returns the exit code."""
-    if sys.stderr.isatty():
-        _show_retries()
     try:
         known = all_commands() if commands is None else commands
         words = completed(words, known)
-        build(known, words)(words, exit_on_error=False, result_action="return_value")
+        with _shown_retries():
+            build(known, words)(words, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError:  # the application has printed what is wrong
         return ExitCode.USAGE
@@ -84,13 +84,21 @@ def run(words: Sequence[str], commands: Commands | None = None) -> int:
     return ExitCode.OK
 
 
-def _show_retries() -> None:
-    """Has retries of requests printed, since a service that does not answer is no slow command."""
+@contextmanager
+def _shown_retries() -> Iterator[None]:
+    """Has a terminal show retries of requests: a service that does not answer is no slow command."""
+    if not sys.stderr.isatty():
+        yield
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(_Line("headwater: %(message)s"))
     logger = logging.getLogger("headwater_client")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 class _Line(logging.Formatter):
