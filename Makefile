@@ -11,7 +11,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-up setup-demo demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi alerts typescript lock audit clean \
-	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
+	bench bench-latency bench-feed bench-exports bench-reads bench-ordered-rows bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -191,6 +191,9 @@ bench-exports: setup ## changes, and changed rows, written to files in each form
 
 bench-reads: setup ## read jobs of a whole table in each format, of a part of it, in an order; rows by their keys
 	@$(BIN)/python -m bench.reads $(BENCH)
+
+bench-ordered-rows: setup ## the latest ten rows of a table of 100 files: a page in order, beside a read job
+	@$(BIN)/python -m bench.ordered_rows $(BENCH)
 
 bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's reader on Parquet
 	@$(BIN)/python -m bench.spark_reads $(BENCH)

@@ -6,6 +6,7 @@ HEADWATER_URL=http://127.0.0.1:8080 HEADWATER_API_KEY=$(cat .headwater/operator.
 
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -34,6 +35,10 @@ with Headwater.from_environment() as headwater:
         wait=60,
     )
     print("the dearest of Bonn:", [row["id"] for row in dearest.to_arrow().to_pylist()])
+
+    # A few rows in an order need no job.
+    by_id = headwater.rows(sales, order_by=[OrderBy(column="id", descending=True)], limit=3)
+    print("the latest:", [row["id"] for row in islice(by_id, 3)])
 
     # What came since: as often as one likes, each time from the version of the last time.
     seen = headwater.get_dataset(sales).version
