@@ -70,23 +70,27 @@ def test_keys_that_see_a_part_read_tables_in_a_bucket(
     service: Service, dataset: OpenDataset, tmp_path: Path
 ) -> None:
     narrow = NarrowDataset.of(dataset, Restriction(where="id < 30", mask=("name",)))
-    duckdb = started(DUCKDB, tmp_path)
-    try:
-        check_versions(duckdb, narrow)
-        storage, place = service.platform.storage, _rendered_place(service, dataset)
-        objects = [path for path, _ in storage.list(place)]
-        assert objects
-        # It was deleted to make room, or is missing in the bucket.
-        _evict(service)
-        assert not list(storage.list(place))
-        check_versions(duckdb, narrow)
-        later = [path for path, _ in storage.list(place)]
-        assert len(later) == len(objects)
-        storage.delete(later)
-        check_versions(duckdb, narrow)
-    finally:
-        duckdb.stop()
-        narrow.client.close()
+    storage, place = service.platform.storage, _rendered_place(service, dataset)
+
+    def read() -> list[str]:
+        """Reads each version with a process of its own, which has no file yet. Returns the objects."""
+        duckdb = started(DUCKDB, tmp_path)
+        try:
+            check_versions(duckdb, narrow)
+        finally:
+            duckdb.stop()
+        return [path for path, _ in storage.list(place)]
+
+    objects = read()
+    assert objects
+    # It was deleted to make room, or is missing in the bucket.
+    _evict(service)
+    assert not list(storage.list(place))
+    later = read()
+    assert len(later) == len(objects)
+    storage.delete(later)
+    assert len(read()) == len(objects)
+    narrow.client.close()
 
 
 def test_rendered_files_in_a_bucket_end_with_their_dataset(service: Service) -> None:

@@ -42,6 +42,8 @@ from app.kernel.sql.conditions.tree import Filter
 FILES_MAX: Final = 20_000
 """How many files a response has at most."""
 _BATCH: Final = 2_000
+# Of a query whose first files may be enough.
+_LIMITED_BATCH: Final = 4
 _ID_BYTES: Final = 16
 
 
@@ -205,7 +207,7 @@ class TableQueries:
         self, read: TableRead, form: SharedForm, version: int, where: Filter | None, limit: int | None
     ) -> Iterator[list[_ServedFile]]:
         missing = limit
-        for files in self._planned(read, form, version, where):
+        for files in self._planned(read, form, version, where, is_limited=limit is not None):
             batch = self._served(read, form, files, where)
             if missing is not None:
                 batch, missing = _first(batch, missing)
@@ -214,10 +216,10 @@ class TableQueries:
                 return
 
     def _planned(
-        self, read: TableRead, form: SharedForm, version: int, where: Filter | None
+        self, read: TableRead, form: SharedForm, version: int, where: Filter | None, *, is_limited: bool
     ) -> Iterator[list[DataFile]]:
-        """The base files with rows, some at a time. Those of a restricted reader are pruned when they are rendered: how
-        their source is pruned would show it bounds of hidden rows.
+        """The base files with rows, some at a time, and of a limited query few at first. Those of a restricted reader
+        are pruned when they are rendered: how their source is pruned would show it bounds of hidden rows.
         """
         in_part = read.table.access.restricted
         groups = self.planner.base_files(
@@ -227,8 +229,10 @@ class TableQueries:
         if in_part:
             # A limit takes the first. Their names are random, and their partitions have hidden values.
             files = iter(sorted(files, key=lambda file: blake2b(file.path.encode()).digest()))
-        while batch := list(islice(files, _BATCH)):
+        size = _LIMITED_BATCH if is_limited else _BATCH
+        while batch := list(islice(files, size)):
             yield batch
+            size = min(size * 4, _BATCH)
 
     def _served(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from app.access.tenants.values import Grant, KeyScope
 from tests.features.sharing.protocol.conftest import Reader, World, rows_of, table_of
@@ -58,6 +59,21 @@ def test_files_and_changes_come_in_an_order_of_what_is_shown(worlds: World) -> N
         assert len(limited) == 3
     with worlds.reader(share, name="whole") as whole:
         assert ids_of_changes(whole, NAMES[0]) == list(range(COUNT))
+
+
+def test_query_of_few_rows_renders_few_files(worlds: World) -> None:
+    share = worlds.share(NAMES[0])
+    with worlds.reader(share, {NAMES[0]: MASK}) as reader:
+        assert len(reader.query(NAMES[0], limitHint=1)[2:]) == 1
+        assert file_count(worlds) == 4
+        assert len(reader.query(NAMES[0], limitHint=COUNT)[2:]) == COUNT
+        assert file_count(worlds) == COUNT
+
+
+def file_count(world: World) -> int:
+    """How many files of the tenant are rendered."""
+    with world.service.database.tenant(world.tenant_id) as connection:
+        return int(connection.execute(text("SELECT count(*) FROM rendered_files")).scalar_one())
 
 
 def ids_of_changes(reader: Reader, name: str) -> list[int]:
