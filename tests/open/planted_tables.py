@@ -79,9 +79,9 @@ class Grant:
 
 
 def grant_of(dice: random.Random, sample: Row) -> Grant:
-    """A random one. `sample`: a row of the table, whose values conditions have."""
+    """A random one. `sample`: a row of the table, whose columns and values it names."""
     where, holds = _condition(dice, sample, 2) if dice.random() < 0.8 else (None, _always)
-    columns = [name for name in _TYPES if where is None or name not in where]
+    columns = [name for name in sample if where is None or name not in where]
     masked = dice.sample(columns, dice.choice((0, 1, 2, 4, len(columns) - 1)))
     if where is None and not masked:
         masked = [dice.choice(columns)]
