@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, or_
+from sqlalchemy import func, or_
 from sqlalchemy.dialects.postgresql import insert
 
 from app.features.monitoring.tables import leaders
@@ -27,8 +27,3 @@ class LeaderStore:
         )
         with self._database.relay() as connection:
             return connection.execute(taken.returning(leaders.c.task)).one_or_none() is not None
-
-    def leave(self, task: str, owner: str) -> None:
-        """Ends the lease, if the process has it."""
-        with self._database.relay() as connection:
-            connection.execute(delete(leaders).where(leaders.c.task == task, leaders.c.owner == owner))

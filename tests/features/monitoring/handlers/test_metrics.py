@@ -21,6 +21,7 @@ from app.infra.instruments import serve_metrics
 from app.infra.runtime.loopback import free_port
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.http import upsert
+from tests.support.leaders import end_lease
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
 from tests.support.store_fixtures import Stores
@@ -115,7 +116,7 @@ def registry(stores: Stores) -> Iterator[CollectorRegistry]:
     )
     gather.run()
     yield exposition(gather)
-    LeaderStore(stores.database).leave("metrics", "here")
+    end_lease(stores.database, "metrics")
 
 
 def get(port: int) -> str:

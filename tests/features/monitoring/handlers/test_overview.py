@@ -8,10 +8,10 @@ import httpx2
 
 from app.access.tenants.values import Grant, KeyScope
 from app.features.monitoring.compose import sample_datasets
-from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
 from app.infra.identifiers import new_id
 from tests.support.http import ORDERS, upsert
+from tests.support.leaders import end_lease
 from tests.support.service import SCOPES, Service
 
 HIDDEN = (
@@ -33,7 +33,7 @@ HIDDEN = (
 def sample(service: Service) -> None:
     sampler = sample_datasets(service.platform)
     sampler.run()
-    LeaderStore(service.database).leave(SAMPLE_TASK, sampler.owner)
+    end_lease(service.database, SAMPLE_TASK)
 
 
 def items(client: httpx2.Client, **query: Any) -> dict[str, dict[str, Any]]:

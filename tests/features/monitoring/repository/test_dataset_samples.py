@@ -15,6 +15,7 @@ from app.features.monitoring.repository.dataset_samples import GAPS_MIN, SAMPLE_
 from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.service.sample_datasets import SampleDatasets
 from tests.support.lakehouse import commit_of, message
+from tests.support.leaders import end_lease
 from tests.support.store_fixtures import Stores
 
 
@@ -141,4 +142,4 @@ def test_fault_of_one_tenant_leaves_the_samples_of_others(
     leaders = LeaderStore(stores.database)
     SampleDatasets(samples=Failing(stores.database), leaders=leaders, owner="here").run()
     assert rows(stores, tenant_id, "SELECT version FROM dataset_samples") == [(0,)]
-    leaders.leave("samples", "here")
+    end_lease(stores.database, "samples")

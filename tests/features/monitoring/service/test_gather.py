@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.service.gather import Gather, SamplePart
 from app.features.monitoring.values import Sample
+from tests.support.leaders import end_lease
 from tests.support.store_fixtures import Stores
 
 
@@ -42,11 +44,11 @@ def test_only_the_leader_has_samples(stores: Stores) -> None:
         each.run()
     assert named(first.samples(), "headwater_datasets") == [2]
     assert second.samples() == ()
-    LeaderStore(stores.database).leave("metrics", "first")
+    end_lease(stores.database, "metrics")
 
 
 def test_samples_of_a_process_that_has_not_led_lately_are_not_shown(stores: Stores) -> None:
-    stale = gather(stores, "stale", {"a": SamplePart(read=Source().read)}, seconds=0.0)
+    stale = gather(stores, "stale", {"a": SamplePart(read=Source().read)}, seconds=1e-9)
     stale.run()
     assert stale.samples() == ()
 
@@ -60,7 +62,7 @@ def test_part_that_fails_has_no_samples_and_the_others_have_theirs(stores: Store
         leader.run()
     assert [len(named(each, "headwater_datasets")) for each in heard] == [2, 1, 1, 2]
     assert named(heard[1], "headwater_gather_ok") == [0, 1]
-    LeaderStore(stores.database).leave("metrics", "leader")
+    end_lease(stores.database, "metrics")
 
 
 def test_dear_part_is_read_seldom_and_keeps_its_samples(stores: Stores) -> None:
@@ -70,4 +72,18 @@ def test_dear_part_is_read_seldom_and_keeps_its_samples(stores: Stores) -> None:
         leader.run()
         assert named(leader.samples(), "headwater_datasets") == [dear.reads]
     assert dear.reads == 2
-    LeaderStore(stores.database).leave("metrics", "dear")
+    end_lease(stores.database, "metrics")
+
+
+def test_part_that_takes_long_rests_for_a_multiple_of_its_time(stores: Stores) -> None:
+    slow = Source()
+
+    def read() -> list[Sample]:
+        time.sleep(0.01)
+        return slow.read()
+
+    leader = gather(stores, "slow", {"slow": SamplePart(read=read)}, seconds=0.1)
+    for _ in range(5):
+        leader.run()
+        assert named(leader.samples(), "headwater_datasets") == [1]
+    end_lease(stores.database, "metrics")
