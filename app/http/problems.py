@@ -45,7 +45,7 @@ from app.http.errors import (
 )
 from app.http.waiting.request_credential import CredentialEnded
 from app.infra.errors import NotStorable, StorageFull, StorageUnavailable, Unavailable
-from app.infra.files.errors import CorruptFile, DestinationFailed, without_path
+from app.infra.files.errors import CorruptFile, DestinationFailed, without_path, without_place
 from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outages import fault_of_disk
 from app.kernel.format.errors import (
@@ -299,7 +299,8 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
         if public_error is not error:
             _log.error("request %s: %s", _request_id(request), error.detail)
             error = public_error
-    members = document(error.code, error.title, error.detail, error.facts)
+    shown = without_place(error)
+    members = document(shown.code, shown.title, shown.detail, shown.facts)
     # 501 is of the request: it needs what the service or the deployment does not offer.
     if members["status"] >= 500 and members["status"] != 501:
         # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.

@@ -31,7 +31,7 @@ def fault_of_disk(error: BaseException, path: str = "") -> HeadwaterError | None
     if not isinstance(error, OSError):
         return None
     if error.errno in _FULL:
-        return StorageFull(f"no space left for {path or 'a file'}: {error.strerror}", path=path)
+        return StorageFull(f"The storage has no space left: {error.strerror}", path=path)
     if error.errno in _AWAY or (error.errno is None and _OF_S3 in str(error)):
         return StorageUnavailable(f"The storage does not work: {error.strerror or error}", path=path)
     return None

@@ -200,7 +200,6 @@ def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, 
         f"curl -sH \"$auth\" '{url}/datasets/flights/rows?version=1&limit=3'",
         f"curl -sH \"$auth\" '{url}/datasets/flights/timeline?page_size=3'",
         f"curl -sH \"$auth\" '{url}/datasets/late_flights/changes?limit=4'",
-        f"and in a browser: {url}/schema",
     ]
     for line in lines:
         screen.console.print(Text(f"  {line}"), soft_wrap=True)

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from app.http.problems import PROBLEMS, assembled, document
+from app.infra.errors import StorageFull, StorageUnavailable
+from app.infra.files.errors import without_place
 from app.kernel.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest, ReportedError
 
 
@@ -25,6 +27,16 @@ def test_texts_and_lists_within_the_bounds_are_unchanged() -> None:
     members = document(error.code, error.title, error.detail, error.facts)
     assert (members["detail"], len(members["errors"])) == ("no", 100)
     assert "error_count" not in members
+
+
+def test_outage_of_the_storage_names_no_place_in_it() -> None:
+    path = "tenants/3f/data/file.parquet"
+    for error in (StorageFull("full", path=path), StorageUnavailable(f"S3 refused {path}", path=path)):
+        shown = without_place(error)
+        assert (type(shown), shown.code) == (type(error), error.code)
+        assert path not in shown.detail
+        assert shown.facts == {}
+        assert error.facts == {"path": path}
 
 
 class _Lost(HeadwaterError):

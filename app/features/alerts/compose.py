@@ -63,7 +63,9 @@ def send_events(platform: Platform) -> SendEvents | None:
 def _sender(settings: Settings) -> Send:
     # The operator has chosen the host: it may be a private one.
     host = urlsplit(settings.alert_url).hostname or ""
-    sender = HttpSender(rules=Rules.of([*settings.webhook_allow, host], http=True))
+    sender = HttpSender(
+        rules=Rules.of([*settings.webhook_allow, host], http=True, setting="HEADWATER_WEBHOOK")
+    )
     keys = [key_of(settings.alert_secret)] if settings.alert_secret else []
 
     def send(message_id: str, body: bytes) -> str | None:

@@ -42,7 +42,7 @@ def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
 
 def receivers(settings: Settings) -> Mapping[ReceiverKind, Receiver]:
     """All kinds of receivers, which connect to what the settings admit."""
-    rules = Rules.of(settings.webhook_allow, http=settings.webhook_http)
+    rules = Rules.of(settings.webhook_allow, http=settings.webhook_http, setting="HEADWATER_WEBHOOK")
     return {
         ReceiverKind.URL: UrlReceiver(sender=HttpSender(rules=rules)),
         ReceiverKind.TOPIC: TopicReceiver(sender=TopicSender(rules=rules)),

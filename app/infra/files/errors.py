@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.infra.errors import StorageFull, StorageUnavailable
 from app.kernel.format.errors import HeadwaterError
 
 
@@ -10,6 +11,15 @@ class CorruptFile(HeadwaterError):
 
     code = "corrupt-file"
     title = "A data file is damaged"
+
+
+def without_place(error: HeadwaterError) -> HeadwaterError:
+    """An outage of the storage for users: the place of a file in the storage, which names the tenant, says nothing."""
+    path = error.facts.get("path")
+    if not isinstance(error, StorageFull | StorageUnavailable) or path is None:
+        return error
+    detail = error.detail.replace(path, "a file") if path else error.detail
+    return error.restored(detail, {name: fact for name, fact in error.facts.items() if name != "path"})
 
 
 def without_path(error: HeadwaterError) -> HeadwaterError:

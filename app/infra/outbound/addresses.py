@@ -56,14 +56,14 @@ class AddressRefused(Exception):
     """An address that must not be connected to. The message has the reason."""
 
 
-def not_reachable(host: str) -> AddressRefused:
+def not_reachable(host: str, setting: str) -> AddressRefused:
     """The error for a host that has no address, or one that is not admitted.
 
     It is one and the same, and names no address: otherwise it would disclose which names the internal network has.
+    `setting`: that of the operator which admits addresses.
     """
     return AddressRefused(
-        f"{host} could not be looked up, or resolves to an address that is not on the public internet, and that the "
-        "operator has not admitted"
+        f"{host} could not be looked up, or is a private address; the operator can add it to {setting}_ALLOW"
     )
 
 
@@ -81,16 +81,18 @@ class Target:
 class Rules:
     """The allowed targets. `networks` and `hosts` are the operator's additions, and trusted.
 
-    `ports`: those that are allowed elsewhere; None if the caller checks them.
+    `ports`: those that are allowed elsewhere; None if the caller checks them. `setting`: what the operator's settings
+    begin with.
     """
 
+    setting: str = "HEADWATER_WEBHOOK"
     http: bool = False
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
     ports: tuple[int, ...] | None = PORTS
 
     @classmethod
-    def of(cls, allow: Sequence[str], *, http: bool) -> Rules:
+    def of(cls, allow: Sequence[str], *, http: bool, setting: str = "HEADWATER_WEBHOOK") -> Rules:
         """The rules with these networks (in CIDR form) and hosts."""
         networks, hosts = [], []
         for entry in allow:
@@ -98,7 +100,7 @@ class Rules:
                 networks.append(ipaddress.ip_network(entry))
             except ValueError:
                 hosts.append(_normal(entry))
-        return cls(http=http, networks=tuple(networks), hosts=frozenset(hosts))
+        return cls(setting=setting, http=http, networks=tuple(networks), hosts=frozenset(hosts))
 
     def target(self, url: str) -> Target:
         """The target of a URL. Raises AddressRefused for an invalid or forbidden URL; does not resolve its host."""
@@ -114,7 +116,7 @@ class Rules:
             raise AddressRefused(f"it is not a URL: {error}") from None
         schemes = ("https", "http") if self.http else ("https",)
         if parts.scheme not in schemes:
-            others = "" if self.http else "; the operator can admit http://"
+            others = "" if self.http else f"; http:// is off, and {self.setting}_HTTP=true turns it on"
             raise AddressRefused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}{others}")
         if "@" in parts.netloc:
             raise AddressRefused("it has a user name; a receiver identifies the service by the signature")
@@ -134,10 +136,10 @@ class Rules:
     def check(self, target: Target, addresses: Sequence[str]) -> list[str]:
         """The addresses of a host. Raises AddressRefused if there is no address, or if one of them is forbidden."""
         if not addresses:
-            raise not_reachable(target.host)
+            raise not_reachable(target.host, self.setting)
         others = [] if target.host in self.hosts else [*self._not_admitted(addresses)]
         if not all(map(is_public, others)):
-            raise not_reachable(target.host)
+            raise not_reachable(target.host, self.setting)
         if others and self.ports is not None and target.port not in self.ports:
             raise AddressRefused(
                 f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}, or a host "

@@ -74,7 +74,7 @@ class Connector:
             raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
         except (OSError, UnicodeError) as error:
             _log.info("%r could not be looked up: %s", target.host, error)
-            raise not_reachable(target.host) from None
+            raise not_reachable(target.host, self.rules.setting) from None
         try:
             return self.rules.check(target, host_addresses)
         except AddressRefused:

@@ -28,6 +28,9 @@ _PROBE_SECONDS = 10.0
 # How far the metrics of the worker are from the port of the API, and the greatest port of theirs that leaves room.
 _METRICS_PORTS_ON = 1_000
 _METRICS_PORT_MAX = 65_532
+# Variables that commands need, too, beside those that only clients read.
+_GIVEN = ("HEADWATER_", "AWS_")
+_OF_CLIENTS = ("HEADWATER_API_KEY", "HEADWATER_PROFILE", "HEADWATER_URL")
 ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
 
@@ -125,7 +128,13 @@ def _start(
     supervisor.release("api")
     api_key = _operator_key(directory)
     java = {"JAVA_HOME": str(java_home(directory.path, environment))}
-    own = variables | administration | java | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
+    # Commands find what the operator has set for the service: its storage, for one.
+    given = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_GIVEN) and name not in _OF_CLIENTS
+    }
+    own = given | variables | administration | java | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
     directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
     # The worker cannot change tenants and keys: it has no login for that.
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])

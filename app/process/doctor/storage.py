@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from app.infra.files.probe import readable_bytes
 from app.infra.files.storage import LocalStorage, Storage, is_new, open_storage
 from app.infra.identifiers import new_id
 from app.infra.settings import Settings
@@ -83,8 +84,12 @@ def disk_check(folder: Path, free_bytes_min: int) -> Diagnosis:
         return failed("data folder", f"{folder} of HEADWATER_DATA_DIR cannot be written: {error.strerror}")
     free = shutil.disk_usage(folder).free
     if free < free_bytes_min:
-        return warning("data folder", f"{folder} has {free} bytes free, of {free_bytes_min} at least")
-    return ok("data folder", f"{folder} can be written; {free // 1024**2} MiB are free")
+        return warning(
+            "data folder",
+            f"{folder}: {readable_bytes(free)} free; the minimum is {readable_bytes(free_bytes_min)} "
+            "(HEADWATER_DISK_FREE_BYTES_MIN)",
+        )
+    return ok("data folder", f"{folder} can be written; {readable_bytes(free)} are free")
 
 
 def _reason(error: Exception) -> str:

@@ -288,7 +288,7 @@ def test_offsets_of_the_group_follow_the_commits(topic: Topic, new_rounds: NewRo
 
 def test_addresses_that_are_not_allowed_are_refused(topic: Topic, new_rounds: NewRounds) -> None:
     outside = SourceEnvironment(allow=("10.0.0.0/8",), plain_http=True)
-    with pytest.raises(SourceFailed, match="not on the public internet"):
+    with pytest.raises(SourceFailed, match="is a private address"):
         new_rounds(topic, environment=outside).round()
 
 

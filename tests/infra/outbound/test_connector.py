@@ -41,8 +41,7 @@ def test_refusal_does_not_disclose_whether_an_internal_name_exists(
     with caplog.at_level(logging.INFO), pytest.raises(AddressRefused) as refusal:
         connector.addresses(target, 5.0)
     assert str(refusal.value) == (
-        f"{HOST} could not be looked up, or resolves to an address that is not on the public internet, and that the "
-        "operator has not admitted"
+        f"{HOST} could not be looked up, or is a private address; the operator can add it to HEADWATER_WEBHOOK_ALLOW"
     )
     # The operator reads the reason.
     assert [logged in message and HOST in message for message in caplog.messages] == [True]

@@ -78,6 +78,11 @@ programs = Programs(
 run({self.port}, Path({str(data)!r}), programs=programs)
 """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+        # Of the operator: commands need it, too.
+        environment |= {
+            "HEADWATER_STORAGE_URI": f"{data.as_uri()}/elsewhere",
+            "HEADWATER_API_KEY": "hw_client",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
         )
@@ -135,6 +140,9 @@ def start(tmp_path):
 def test_stack_announces_itself_and_stops_cleanly(start, number):
     service = start()
     note = service.note()
+    settings = DataDirectory(service.data).settings()
+    assert settings["HEADWATER_STORAGE_URI"].endswith("/elsewhere")
+    assert "HEADWATER_API_KEY" not in settings
     assert note == {
         "url": f"http://127.0.0.1:{service.port}",
         "api_key": "hw_first",

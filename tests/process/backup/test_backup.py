@@ -41,8 +41,9 @@ SLOT = Slot(partition_path="", bucket=0)
 LOGINS = {"backup_owner": "CREATEROLE", "backup_service": "NOCREATEROLE", "backup_admin": "NOCREATEROLE"}
 
 
-# Columns of the register of processes, which was one of workers.
-OF_PROCESSES = ("kind", "host", "pid", "version", "disk_free_bytes", "disk_total_bytes")
+_PROCESS = ("kind", "host", "pid", "version", "disk_free_bytes", "disk_total_bytes")
+# The latest columns: of exports of versions, and of the register of processes, which was one of workers.
+LATELY = (("exports", "planned_at"), ("export_runs", "version"), *(("workers", name) for name in _PROCESS))
 
 
 class Source:
@@ -304,7 +305,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
     manifest["tables"] = [table for table in manifest["tables"] if table["name"] not in later]
     added = [
         ("workers", "executors"),
-        *(("workers", name) for name in OF_PROCESSES),
+        *LATELY,
         ("heads", "watermark"),
         ("commits", "watermark"),
         ("commits", "metadata"),

@@ -14,6 +14,12 @@ from app.infra.outages import awaited
 
 _log = logging.getLogger(__name__)
 # While the database is out of reach, the claims are kept and given back once it answers.
+_TEXTS: Final = {
+    "space": "disk space",
+    "storage": "storage",
+    "database": "the database",
+    "sources": "a thread that reads from sources",
+}
 _PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 
 
@@ -33,7 +39,10 @@ def give_back(
     if waiting_for is None and not isinstance(error, Unavailable):
         return False
     _log.warning(
-        "job %s waits for the %s: %s", claims[0].job_id if claims else "", waiting_for or "database", error
+        "job %s is waiting for %s: %s",
+        claims[0].job_id if claims else "",
+        _TEXTS[waiting_for or "database"],
+        error,
     )
     for pause in (*_PAUSES_SECONDS, None):
         try:

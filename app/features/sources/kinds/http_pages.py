@@ -359,4 +359,4 @@ def _is_plain(value: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _connector(allow: tuple[str, ...], plain_http: bool) -> Connector:
-    return Connector(rules=Rules.of(allow, http=plain_http))
+    return Connector(rules=Rules.of(allow, http=plain_http, setting="HEADWATER_SOURCE"))

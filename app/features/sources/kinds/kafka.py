@@ -352,7 +352,7 @@ def _config(place: Place) -> KafkaConfig:
 
 
 def _rules_of(environment: SourceEnvironment) -> Rules:
-    return Rules.of(environment.allow, http=environment.plain_http)
+    return Rules.of(environment.allow, http=environment.plain_http, setting="HEADWATER_SOURCE")
 
 
 @lru_cache(maxsize=4)

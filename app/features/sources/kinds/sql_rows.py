@@ -371,4 +371,4 @@ def _copy_values(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> s
 
 @lru_cache(maxsize=4)
 def _connector(allow: tuple[str, ...]) -> Connector:
-    return Connector(rules=Rules.of(allow, http=True))
+    return Connector(rules=Rules.of(allow, http=True, setting="HEADWATER_SOURCE"))

@@ -313,7 +313,7 @@ def test_a_server_without_encryption_is_refused_where_it_is_required(tmp_path: P
 
 
 def test_addresses_that_are_not_allowed_are_refused(tmp_path: Path) -> None:
-    with fake_mysql(_silent) as server, pytest.raises(SourceFailed, match="not on the public internet"):
+    with fake_mysql(_silent) as server, pytest.raises(SourceFailed, match="is a private address"):
         _Rows(_place(server.url, SourceEnvironment(plain_http=True)), tmp_path).fetch()
     assert server.logins == []
 

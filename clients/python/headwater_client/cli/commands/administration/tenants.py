@@ -155,7 +155,9 @@ def _limit(text: str) -> tuple[str, float]:
         return quota, int(limit) if limit.isdigit() else float(limit)
     except ValueError:
         raise CommandError(
-            f"--set {text}: expected a quota and its limit, such as datasets=10", ExitCode.USAGE
+            f"--set {text}: expected a quota and its limit as a number, such as datasets=10 or "
+            "storage_bytes=10000000000",
+            ExitCode.USAGE,
         ) from None
 
 
