@@ -117,6 +117,7 @@ BY_API: Final = frozenset(
         "download_scan_file",
         "explain_keys",
         "explain_write",
+        "create_reap",
         "find_origins",
         "follow_changes",
         "follow_job",

@@ -79,7 +79,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         threshold=0.1,
         for_seconds=60,
         summary="Less than a tenth of a disk is free. Writes stop when it is full.",
-        action="Delete datasets that are not needed, shorten the history of others, or enlarge the disk.",
+        action="Delete datasets and start a reap (POST /storage/reaps), shorten the history of others, or enlarge the "
+        "disk.",
     ),
     Alert(
         name="disk-full",
@@ -90,7 +91,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         setting="disk_free_bytes_min",
         for_seconds=0,
         summary="A disk has less free space than HEADWATER_DISK_FREE_BYTES_MIN.",
-        action="Free space at once, or enlarge the disk. Jobs that wait for space resume by themselves.",
+        action="Delete datasets and start a reap (POST /storage/reaps), or enlarge the disk. Jobs that wait for space "
+        "resume by themselves.",
     ),
     Alert(
         name="storage-unreachable",

@@ -1,4 +1,4 @@
-"""Cleans: expire versions beyond the history of a dataset."""
+"""Cleans expire versions beyond the history of a dataset; reaps delete the files of deleted datasets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.core.jobs.kinds.clean import CleanTask
 from app.features.maintenance.service.requests import TableServiceRequests
+from app.features.retention.service.reaper import Reap
+from app.features.retention.values import ReapReport
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 from app.kernel.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
 from app.kernel.format.policies import HistoryPolicy
 
@@ -33,6 +37,7 @@ class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 _DEFAULTS: Final = CreateClean()
+REAP_SECONDS_MAX: Final = 30.0
 
 
 @post(
@@ -58,3 +63,19 @@ async def create_clean(
     history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)
     return await acceptance.accept(path_dataset, partial(table_service_requests.start, path_dataset, task))
+
+
+@post(
+    "/storage/reaps",
+    operation_id="create_reap",
+    summary="Delete the files of deleted datasets now",
+    tags=["cleans"],
+    status_code=200,
+    opt=needs(KeyScope.OPERATE, whole_tenant=True) | documented(description="Deleted."),
+)
+async def create_reap(reap: Provided[Reap], threads: Provided[Threads]) -> ReapReport:
+    """Deletes the files of deleted datasets of all tenants, which a worker otherwise does within the next hours.
+
+    It ends after 30 s. Unless the response is `complete`, request it again. While a backup runs, nothing is deleted.
+    """
+    return await threads.run(reap.deleted_datasets, REAP_SECONDS_MAX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -54,6 +54,15 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     datasets: int
     files: int
     faults: int
+
+
+class ReapReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reap has deleted."""
+
+    files: Annotated[int, msgspec.Meta(examples=[128])]
+    """The number of files."""
+    complete: bool
+    """Whether it is through with all deleted datasets; otherwise request another one."""
 
 
 def beginning_of(policy: HistoryPolicy, *, head: int, latest_then: int) -> int:

@@ -69,8 +69,9 @@ class ReferenceStore:
         return all_tenants(self._database)
 
     def datasets(self, tenant_id: str) -> list[tuple[str, bool]]:
-        """Ids of all datasets; true for a deleted one."""
+        """Ids of all datasets, those that were deleted last first; true for a deleted one."""
         query = select(datasets.c.id, datasets.c.deleted_at.is_not(None))
+        query = query.order_by(datasets.c.deleted_at.desc().nulls_last(), datasets.c.id)
         with self._database.tenant(tenant_id) as connection:
             return [(row[0], row[1]) for row in connection.execute(query)]
 

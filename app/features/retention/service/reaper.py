@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.values import ReapReport
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.s3.orphaned_parts import OrphanedParts
 from app.kernel.format.paths import dataset_prefix, instant_of, is_marker, job_of, maintenance_epoch_of
@@ -71,9 +73,28 @@ class Reap:
         """One round of a live dataset; returns the number of files deleted."""
         return self._reap(tenant_id, dataset_id, absent=False)
 
-    def _reap(self, tenant_id: str, dataset_id: str, absent: bool) -> int:
-        """`absent`: whether the dataset was deleted."""
-        before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
+    def deleted_datasets(self, seconds_max: float) -> ReapReport:
+        """Deletes the files of deleted datasets without the grace, those that were deleted last first.
+
+        No body for such a dataset is accepted any more. Ends after `seconds_max`, and a dataset that is under way.
+        """
+        ends, file_count, complete = time.monotonic() + seconds_max, 0, True
+        for tenant_id in self.references.tenants():
+            for dataset_id, absent in self.references.datasets(tenant_id):
+                if not absent:
+                    continue
+                if time.monotonic() > ends:
+                    return ReapReport(files=file_count, complete=False)
+                try:
+                    file_count += self._reap(tenant_id, dataset_id, absent=True, at_once=True)
+                except Exception:
+                    complete = False
+                    _log.exception("the files of the deleted dataset %s could not be deleted", dataset_id)
+        return ReapReport(files=file_count, complete=complete)
+
+    def _reap(self, tenant_id: str, dataset_id: str, absent: bool, *, at_once: bool = False) -> int:
+        """`absent`: whether the dataset was deleted. `at_once`: without the grace."""
+        before = datetime.now(UTC) - timedelta(seconds=0.0 if at_once else self.grace_seconds)
         prefix = dataset_prefix(tenant_id, dataset_id)
         # A marker may be replaced under its name at any time, so its name does not show whether it is an orphan.
         old = [

@@ -109,7 +109,7 @@ from headwater_client.models.exports import (
 from headwater_client.models.jobs import JobPage
 from headwater_client.models.keys import CreatedKey, Grant, Identity, Key, KeyPage, NamedResource
 from headwater_client.models.lineage import Lineage, LineageColumn, LineageEdge, LineageNode
-from headwater_client.models.maintenance import CreateClean, CreateClustering, CreateCompaction
+from headwater_client.models.maintenance import CreateClean, CreateClustering, CreateCompaction, ReapReport
 from headwater_client.models.overview import (
     ByteSums,
     ChangelogSums,
@@ -434,6 +434,7 @@ __all__ = [
     "ReadSchema",
     "ReaderPosition",
     "ReadingExample",
+    "ReapReport",
     "Recipient",
     "RecipientGrant",
     "RecipientPage",

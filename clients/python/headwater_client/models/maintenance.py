@@ -34,3 +34,12 @@ class CreateCompaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     partitions: tuple[str, ...] | None = None
     """Globs of partition paths: the partitions that match one; all by default."""
+
+
+class ReapReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reap has deleted."""
+
+    files: int
+    """The number of files."""
+    complete: bool
+    """Whether it is through with all deleted datasets; otherwise request another one."""

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from app.features.retention.service.reaper import Reap
+from app.features.retention.values import ReapReport
 from app.infra.errors import StorageUnavailable, Unavailable
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id, new_instant_id, random_hex
@@ -335,3 +336,27 @@ def test_uploads_of_processes_that_ended_are_aborted_and_a_storage_that_refuses_
     assert parts.requests == [86_400]
     assert ("AccessDenied" in caplog.text) is (error is not None)
     assert ("aborted 3 uploads" in caplog.text) is (error is None)
+
+
+def test_files_of_a_deleted_dataset_are_deleted_at_once_on_request_and_those_of_others_stay(
+    storage: LocalStorage, put: Callable[..., None]
+) -> None:
+    def reap(references: References, seconds_max: float = 30) -> ReapReport:
+        whole = Reap(
+            references=references,
+            storage=storage,
+            grace_seconds=3600,
+            upload_seconds_max=7,
+            result_seconds_max=8,
+        )
+        return whole.deleted_datasets(seconds_max)
+
+    running = new_instant_id()
+    young, written = data_path(new_instant_id()), data_path(running)
+    put(young, age_seconds=1)
+    put(written, age_seconds=1)
+    assert reap(References()) == ReapReport(files=0, complete=True)
+    assert reap(References(deleted=True, held=True)) == ReapReport(files=0, complete=True)
+    assert reap(References(deleted=True), seconds_max=-1) == ReapReport(files=0, complete=False)
+    assert reap(References(deleted=True, instants={running})) == ReapReport(files=1, complete=True)
+    assert {path for path, _ in storage.list("")} == {written}
