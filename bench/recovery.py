@@ -32,7 +32,8 @@ _PROCESSES: Final = {
     "Valkey": "valkey-server",
 }
 _RETURN_SECONDS_MAX: Final = 180.0
-_SETTLE_SECONDS: Final = 15.0
+# The supervisor restarts at once what has lived for 30 s.
+_SETTLE_SECONDS: Final = 32.0
 _REPEAT_SECONDS: Final = 0.05
 
 
