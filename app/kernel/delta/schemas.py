@@ -81,6 +81,18 @@ def by_name(schemas: tuple[Schema, ...], latest: Schema) -> bool:
     )
 
 
+@lru_cache(maxsize=4_096)
+def has_parts_of_other_types(file_schema: Schema, schema: Schema) -> bool:
+    """Whether a column of lists, maps or structs has another type in a file with `file_schema`: it was widened since.
+    Readers widen plain values, and refuse these.
+    """
+    kinds = {field.id: field.data_type() for field in file_schema.fields}
+    return any(
+        not isinstance(kind := field.data_type(), FlatType) and kinds.get(field.id, kind) != kind
+        for field in schema.fields
+    )
+
+
 def _types(field: Field) -> list[DataType]:
     kind = field.data_type()
     return [kind, *(member for _, member in member_types(kind))]

@@ -29,6 +29,7 @@ from app.features.sharing.values import SharedTable
 from app.infra.files.deletion_vector_file import VectorReader
 from app.kernel.delta.actions import ResponseFormat, SharedFile, file_lines, head_lines
 from app.kernel.delta.predicates import hinted_filter
+from app.kernel.delta.schemas import has_parts_of_other_types
 from app.kernel.delta.statistics import StatisticsTexts
 from app.kernel.delta.vectors import INLINE_BYTES_MAX, inline_vector
 from app.kernel.format.errors import InvalidRequest
@@ -266,6 +267,8 @@ class TableQueries:
             return False
         if file.layout is None and unsigned_columns([form.files.schemas[file.schema_id]]):
             # Readers refuse unsigned numbers of 32 bits.
+            return False
+        if has_parts_of_other_types(form.files.schemas[file.schema_id], form.format.schema):
             return False
         vector = file.deletion_vector
         return vector is None or (form.format.has_vectors and vector.size_bytes <= INLINE_BYTES_MAX)

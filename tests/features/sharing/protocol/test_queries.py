@@ -144,6 +144,23 @@ def test_renamed_columns_are_found_by_id(items: World) -> None:
         ]
 
 
+def test_file_whose_lists_were_widened_has_the_type_of_the_version(world: World) -> None:
+    fields = [{"name": "id", "type": "int64"}, {"name": "marks", "type": "list<int32>"}]
+    world.dataset({"name": "items", "schema": {"fields": fields}, "record_key": ["id"]})
+    world.write("items", {"id": 1, "marks": [5]})
+    world.change("items", kind="widen", name="marks", type="list<int64>")
+    with world.reader(world.share("items")) as reader:
+        [line] = reader.query(capabilities=DELTA)[2:]
+        add = line["file"]["deltaSingleAction"]["add"]
+        table = table_of({"url": add["path"], "size": add["size"]})
+        assert str(table.schema.field("marks").type.value_type) == "int64"
+        assert table.to_pylist() == [{"id": 1, "marks": [5]}]
+        [before] = reader.query(capabilities=DELTA, version=1)[2:]
+        add = before["file"]["deltaSingleAction"]["add"]
+        table = table_of({"url": add["path"], "size": add["size"]})
+        assert str(table.schema.field("marks").type.value_type) == "int32"
+
+
 def test_table_whose_writes_wait_says_so(world: World) -> None:
     world.dataset({**ITEMS, "table_type": "merge_on_read", "changelog": {"producer": "deferred"}})
     world.write("items", *ROWS)
