@@ -10,6 +10,7 @@ import msgspec
 
 from app.access.errors import NotFound
 from app.core.timeline.service.plan_files import FilePlanner
+from app.core.timeline.values import PendingWrites
 from app.features.iceberg.plans import PlanRequest
 from app.features.iceberg.service.delete_files import DeleteFiles
 from app.features.iceberg.service.part_manifests import PartManifests
@@ -74,6 +75,13 @@ class _AllVersions:
         pass
 
 
+class _NothingWaits:
+    """No write waits for a compaction."""
+
+    def of(self, *_: Any) -> PendingWrites:
+        return PendingWrites()
+
+
 class ServedFromMemory:
     """A table, and what serves it."""
 
@@ -98,7 +106,11 @@ class ServedFromMemory:
             visible=visible,
         )
         self.queries = TableQueries(
-            forms=SharedForms(publication=publication, timeline=timeline),  # type: ignore[arg-type]
+            forms=SharedForms(
+                publication=publication,
+                timeline=timeline,  # type: ignore[arg-type]
+                pending_writes=_NothingWaits(),  # type: ignore[arg-type]
+            ),
             timeline=timeline,  # type: ignore[arg-type]
             versions=_AllVersions(),  # type: ignore[arg-type]
             planner=planner,
