@@ -408,7 +408,7 @@ class Settings:
 
     alert_url: Annotated[str, _url_of("http", "https", example="https://ops.example.com/alerts")] = ""
     """Where the API posts the events of alerts, such as `alert.fired`. The host may be a private one."""
-    alert_secret: Annotated[str, _text] = ""
+    alert_secret: Annotated[str, _text] = field(default="", repr=False)
     """The secret that signs these events as webhooks are: `whsec_` and base64."""
 
     metrics_seconds: Annotated[float, _seconds] = 15.0

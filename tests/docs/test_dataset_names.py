@@ -16,6 +16,7 @@ REGISTRATIONS = (
     r"""(?:/datasets|/views|\bregister)"? [^{\n]*\{\s*\\?"name\\?": \\?"('\$\w+'|\w+)""",
     r"""/datasets/(\w+)/writes\?create=true""",
     r"""\b(?:New|Create)(?:Dataset|View)\(\s*name="(\w+)""",
+    r"""\bheadwater (?:create (\w+)|write (\w+) [^\n]*--create\b)""",
 )
 
 
@@ -26,7 +27,11 @@ def commands(document):
 def registered(text):
     """The names of the datasets and views that commands register, one by one or in a loop over names."""
     loops = {f"'${name}'": words.split() for name, words in re.findall(r"\bfor (\w+) in ([^;\n]+); do", text)}
-    names = [name for pattern in REGISTRATIONS for name in re.findall(pattern, text)]
+    names = [
+        next(filter(None, match.groups()))
+        for pattern in REGISTRATIONS
+        for match in re.finditer(pattern, text)
+    ]
     return [each for name in names for each in loops.get(name, [name])]
 
 
@@ -56,6 +61,8 @@ def test_every_requested_dataset_is_registered_by_the_same_document(document):
         'register \'{"name": "cups", "schema": {"fields": [{"name": "id"}]}}\'',
         'NewDataset(\n    name="cups", fields=(NewField(name="id", type="int64"),))',
         'CreateDataset(name="cups")',
+        "headwater write cups cups.csv --create --key id",
+        "headwater create cups --schema id:int64",
         'curl "$URL/datasets/cups/writes?create=true&record_key=id"',
     ],
 )

@@ -13,6 +13,7 @@ from app.features.lineage.service import Lineage
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 
 _TAGS: Final = ["lineage"]
 
@@ -22,7 +23,7 @@ _TAGS: Final = ["lineage"]
     operation_id="read_lineage",
     summary="Read where rows come from and go to",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
 )
 async def read_lineage(
     options: Provided[ReadLineageOptions],

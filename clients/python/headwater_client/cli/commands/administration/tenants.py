@@ -37,7 +37,7 @@ def list_tenants(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -
 def create(name: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Make a tenant, and print its first key, which is only shown now.
 
-    Example: `headwater tenants create acme`
+    Example: `headwater tenants create globex`
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def create(name: str, /, *, service: ServiceChoice = SERVICE, output: Output = O
 def show(tenant: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a tenant.
 
-    Example: `headwater tenants show acme`
+    Example: `headwater tenants show globex`
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def suspend(
 ) -> None:
     """Refuse the requests of a tenant that write.
 
-    Example: `headwater tenants suspend acme --reason unpaid`
+    Example: `headwater tenants suspend globex --reason unpaid`
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def suspend(
 def resume(tenant: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Let a tenant write again.
 
-    Example: `headwater tenants resume acme`
+    Example: `headwater tenants resume globex`
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def delete(
 ) -> None:
     """Delete a tenant with all its data, which cannot be undone.
 
-    Example: `headwater tenants delete acme --confirm acme`
+    Example: `headwater tenants delete globex --confirm globex`
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def quotas(
 ) -> None:
     """Print the quotas of a tenant with what it uses now, after changing some. Needs an operator's key.
 
-    Example: `headwater tenants quotas acme --set datasets=10 --set storage_bytes=10000000000`
+    Example: `headwater tenants quotas globex --set datasets=10 --set storage_bytes=10000000000`
 
     Parameters
     ----------
