@@ -96,7 +96,7 @@ class LiveGroups:
     def _ranges_from(self, first: str) -> Sequence[tuple[str, str]]:
         """The ranges from the one with a name on. Between two, in the order of names, it is the next one."""
         if self.ranges is None:
-            return [("", AFTER_ALL)]
+            return [("", AFTER_ALL)] if first < AFTER_ALL else []
         for number, (start, end) in enumerate(self.ranges):
             if start <= first < end:
                 return self.ranges[number:]
