@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -145,7 +146,22 @@ def _expectation(reason: str, places: list[Any]) -> str:
     types = " or ".join(_TYPES.get(name, name) for name in expectation["types"].split(" | "))
     limit = _PATTERN.sub(lambda pattern: f" that matches {pattern['pattern']}", expectation["limit"])
     got = f", got {_TYPES.get(expectation['got'], expectation['got'])}" if expectation["got"] else ""
-    return f"expected {types}{limit}{got}"
+    return f"expected {types}{_such_as(expectation['types'], places)}{limit}{got}"
+
+
+def _such_as(types: str, places: list[Any]) -> str:
+    """An object with the members that are required, if each states an example; else nothing."""
+    if types != "object" or len(places) != 1:
+        return ""
+    properties = places[0].get("properties", {})
+    examples = {
+        name: properties[name]["examples"][0]
+        for name in places[0].get("required", ())
+        if properties[name].get("examples")
+    }
+    if not examples or len(examples) < len(places[0]["required"]):
+        return ""
+    return f" such as {json.dumps(examples, ensure_ascii=False)}"
 
 
 def _below_another(type_: Any, steps: list[str], name: str) -> str:

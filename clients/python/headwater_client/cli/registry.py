@@ -40,7 +40,7 @@ SECTIONS: Final[Sequence[tuple[str, Sequence[str]]]] = (
         ("lineage", "views", "sources", "webhooks", "listen", "exports", "shares", "consumers", "quarantine"),
     ),
     ("Storage", ("partitions", "files", "compact", "clean", "cluster", "analyze")),
-    ("Operation", ("jobs", "keys", "tenants", "usage", "audit", "api")),
+    ("Operation", ("jobs", "keys", "tenants", "usage", "audit", "reap", "api")),
 )
 """The sections of the list of commands, with the names of their commands."""
 OTHERS: Final = "Server"
@@ -191,6 +191,7 @@ COMMANDS: Commands = {
     "analyze": Command(f"{_HERE}.tables:analyze", "Count the distinct values of each column."),
     "api": Command(f"{_HERE}.api:api", "Send any request with the key, and print the response."),
     "usage": Command(f"{_HERE}.administration.usage:usage", "Print what a tenant has used, day by day."),
+    "reap": Command(f"{_HERE}.administration.reap:reap", "Delete the files of deleted datasets now."),
     "audit": Command(f"{_HERE}.administration.audit:audit", "Print who requested what, the newest first."),
     "sources": Group(
         "Data that arrive by themselves.",

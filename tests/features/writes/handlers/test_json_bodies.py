@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.consumers.schemas import CreateLease, PutConsumer
+from app.features.reads.jobs import CreateRead
 from app.features.writes.schemas import CreateWrite
 from app.http.json_body import decode_json
 from app.kernel.format.definition.new_dataset import CreateDataset
@@ -51,6 +52,12 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
         ('{"max_lag":[]}', PutConsumer, "/max_lag", "expected an object or null, got an array"),
         ('{"member":"","seconds":1}', CreateLease, "/member", "1–255 characters"),
         ("[]", PutConsumer, "", "expected an object, got an array"),
+        (
+            '{"order_by":["id"]}',
+            CreateRead,
+            "/order_by/0",
+            'an object such as {"column": "amount"}, got a string',
+        ),
         (
             DATASET % '"colour":1',
             CreateDataset,
