@@ -85,6 +85,7 @@ def test_read_tables_example_prints_its_results(service, api_key):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
         "the dearest of Bonn: [6, 27, 48]",
+        "the latest: [999, 998, 997]",
         "changed since: [(0, '9.90')]",
         "in files: 1000 rows",
     ]

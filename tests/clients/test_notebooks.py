@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater_client import ArrowData, Change, ChangePage, Headwater
@@ -97,6 +97,7 @@ def test_a_table_shows_what_would_be_read_without_a_request() -> None:
     ]
 
 
+@example(rows=[{"\n": ""}])
 @given(
     st.lists(
         st.dictionaries(st.text(max_size=5), st.text(max_size=20) | st.integers(), max_size=3), max_size=3
