@@ -102,7 +102,8 @@ class Jvms:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._stack.callback(process.wait)
+        # Closes its pipes, and waits for it.
+        self._stack.enter_context(process)
         self._stack.callback(process.kill)
         return process
 
