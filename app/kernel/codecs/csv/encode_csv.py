@@ -29,9 +29,13 @@ def csv_header(schema: pa.Schema) -> bytes:
 
 def encode_csv(table: pa.Table) -> bytes:
     """The rows, a record each, without a header line."""
-    if not table.num_rows:
+    # Arrow's CSV writer writes memory that it has not set for a chunk without rows, which may have values of others.
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
+    if not batches:
         return b""
-    columns = [pa.chunked_array([_plain(chunk) for chunk in column.chunks]) for column in table.columns]
+    columns = [
+        pa.chunked_array([_plain(batch.column(at)) for batch in batches]) for at in range(table.num_columns)
+    ]
     out = pa.BufferOutputStream()
     # Without a header the names are not written, and need not differ.
     pacsv.write_csv(pa.Table.from_arrays(columns, [str(at) for at in range(len(columns))]), out, _OPTIONS)
