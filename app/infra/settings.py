@@ -1,5 +1,6 @@
 """The settings of a process, read once from the environment at its start."""
 
+import base64
 import math
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Self, cast, get_args
 from urllib.parse import quote, urlsplit
 
 MEBIBYTE = 1024 * 1024
+_SIGNING_KEY_BYTES = (24, 64)
 GIBIBYTE = 1024 * MEBIBYTE
 
 
@@ -109,6 +111,18 @@ def _flag(value: str) -> bool:
     if value not in {"true", "false"}:
         raise ValueError(f"must be true or false, not {value!r}")
     return value == "true"
+
+
+def _signing_secret(value: str) -> str:
+    prefix, _, encoded = value.partition("whsec_")
+    try:
+        key = b"" if prefix else base64.b64decode(encoded, validate=True)
+    except ValueError:
+        key = b""
+    if not _SIGNING_KEY_BYTES[0] <= len(key) <= _SIGNING_KEY_BYTES[1]:
+        # The message omits the value.
+        raise ValueError("must be whsec_ and the base64 of 24–64 random bytes")
+    return value
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -408,7 +422,7 @@ class Settings:
 
     alert_url: Annotated[str, _url_of("http", "https", example="https://ops.example.com/alerts")] = ""
     """Where the API posts the events of alerts, such as `alert.fired`. The host may be a private one."""
-    alert_secret: Annotated[str, _text] = field(default="", repr=False)
+    alert_secret: Annotated[str, _signing_secret] = field(default="", repr=False)
     """The secret that signs these events as webhooks are: `whsec_` and base64."""
 
     metrics_seconds: Annotated[float, _seconds] = 15.0

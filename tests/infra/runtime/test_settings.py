@@ -63,6 +63,8 @@ def test_password_needs_a_user():
     [
         ("HEADWATER_DATABASE_URL", "mysql://u:hunter2@h/d", "must look like postgresql://"),
         ("HEADWATER_REDIS_URL", "h:6379", "must look like redis://"),
+        ("HEADWATER_ALERT_SECRET", "abc", "must be whsec_ and the base64 of 24–64 random bytes"),
+        ("HEADWATER_ALERT_SECRET", "whsec_YWJj", "must be whsec_ and the base64 of 24–64 random bytes"),
         ("HEADWATER_STORAGE_URI", "ftp://h/x", "must look like file://"),
         ("HEADWATER_SPARK_MASTER", "mesos://h", "must be local"),
         ("HEADWATER_PUBLIC_URL", "https://a.example/path", "must be the root of a host"),

@@ -23,13 +23,15 @@ def admitted_root(uri: str, roots: Sequence[str], setting: str) -> str:
 
     Raises RefusedPath with the reason.
     """
+    if not unquote(uri).isprintable():
+        raise RefusedPath("a path has no control characters")
     parts = urlsplit(uri)
     if parts.scheme not in _SCHEMES:
         raise RefusedPath("expected file:///folder or s3://bucket/prefix")
     if parts.query or parts.fragment:
         raise RefusedPath("a path has no query and no fragment; encode ? as %3F and # as %23")
     path = unquote(parts.path)
-    if "\0" in path or ".." in path.split("/"):
+    if ".." in path.split("/"):
         raise RefusedPath("a path has no `..`")
     if not roots:
         raise RefusedPath(f"this deployment admits no folder: its operator names folders in {setting}")

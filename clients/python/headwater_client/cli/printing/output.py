@@ -113,11 +113,10 @@ def put_csv(items: Iterable[Mapping[str, Any]], names: Sequence[str] | None = No
     first = next(found, None)
     names = names if names is not None else list(first or {})
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     if names:
-        writer.writerow(names)
+        _write_line(text, names)
     for item in chain([] if first is None else [first], found):
-        writer.writerow([_field(item.get(name)) for name in names])
+        _write_line(text, [_field(item.get(name)) for name in names])
         _flush(text)
     _flush(text)
 
@@ -129,10 +128,19 @@ def _flush(text: io.StringIO) -> None:
     text.truncate()
 
 
+def _write_line(text: io.StringIO, values: Sequence[Any]) -> None:
+    """A line of CSV, in which null is nothing, and an empty text is one in quotation marks."""
+    for number, value in enumerate(values):
+        text.write("," if number else "")
+        if value == "":
+            text.write('""')
+        elif value is not None:
+            csv.writer(text, lineterminator="").writerow([value])
+    text.write("\n")
+
+
 def _field(value: Any) -> Any:
     match value:
-        case None:
-            return ""
         case bool():
             return "true" if value else "false"
         case dict() | list():
