@@ -238,8 +238,8 @@ def test_invalid_config_is_refused(
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://169.254.169.254/latest/meta-data", "public internet"),
-        ("http://[::1]/", "public internet"),
+        ("http://169.254.169.254/latest/meta-data", "private address"),
+        ("http://[::1]/", "private address"),
         ("ftp://example.org/", "https://"),
         ("http://user:secret@example.org/", "user name"),
     ],

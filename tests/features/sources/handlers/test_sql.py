@@ -141,7 +141,7 @@ def test_address_that_is_not_admitted_is_refused(incoming: Incoming, scheme: str
     nowhere = Ledgers(f"{scheme}://x@169.254.1.1/x", "", "", print)
     found = problem(_register(incoming, nowhere), 422, "invalid-source")
     assert [each["pointer"] for each in found["errors"]] == ["/config/url"]
-    assert "public internet" in found["detail"]
+    assert "is a private address" in found["detail"]
 
 
 def test_rows_without_a_watermark_fail_the_source_until_they_have_one(
