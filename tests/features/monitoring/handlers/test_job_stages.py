@@ -45,8 +45,9 @@ def test_job_of_a_write_has_its_stages(
     assert set(timings) - {"lookup"} == WRITE_STAGES - {"lookup"}
     assert timings["merge"] + timings["commit"] <= timings["total"] + 2
     assert job["replans"] == 0
-    assert observations(operator, count, **total) == before + 1
-    assert observations(operator, "headwater_commits_total") == commits + 1
+    # Jobs of other tests may end in this process meanwhile.
+    assert observations(operator, count, **total) >= before + 1
+    assert observations(operator, "headwater_commits_total") >= commits + 1
 
 
 def test_job_that_fails_has_the_stages_that_are_known(
@@ -60,7 +61,7 @@ def test_job_that_fails_has_the_stages_that_are_known(
     job = ended(client, service, client.post(f"{orders}/writes", json=again))
     assert job["state"] == "failed"
     assert set(job["timings"]) == {"accept", "wait", "total"}
-    assert observations(operator, "headwater_jobs_finished_total", **finished) == before + 1
+    assert observations(operator, "headwater_jobs_finished_total", **finished) >= before + 1
 
 
 def test_commit_stores_the_stages_of_its_jobs_and_how_often_it_was_planned(
