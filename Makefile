@@ -273,6 +273,7 @@ lock: setup ## resolve the packages in pyproject.toml and requirements/*.in agai
 	$(COMPILE) $(UPGRADE) --no-deps requirements/pandas-3.in -o requirements/pandas-3.txt
 	$(COMPILE) $(UPGRADE) requirements/cluster.in -o requirements/cluster.txt
 	$(COMPILE) $(UPGRADE) requirements/audit.in -o requirements/audit.txt
+	$(COMPILE) $(UPGRADE) requirements/docs.in -o requirements/docs.txt
 
 audit: ## check the pinned packages for known vulnerabilities (needs the network; not part of `make test`)
 	@$(PYTHON) requirements/audit.py

@@ -13,10 +13,10 @@ from litestar.types import ASGIApp
 
 from app.access.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.access.tenants.errors import TenantSuspended
-from app.access.tenants.values import Actor, ActorKind, KeyScope, Principal, seen_in_part
+from app.access.tenants.values import ActorKind, Credential, KeyScope, Principal, seen_in_part
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import PARTY, Threads
-from app.http.protocols import SCHEME
+from app.http.protocols import INNER, SCHEME
 from app.http.waiting.request_credential import Permit, RequestCredential
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -74,9 +74,9 @@ def scopes_of(handler: BaseRouteHandler) -> tuple[KeyScope, ...]:
 class Scheme(Protocol):
     """Credentials of another kind than bearer ones, which were derived from such a one."""
 
-    async def authenticate(self, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Actor, object]:
-        """Whose request it is, and what the handler gets as `request.auth`. Whether the actor may still do anything is
-        checked by the caller. Raises errors of the scheme, Unavailable.
+    async def authenticate(self, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Credential, object]:
+        """What names the principal, and what the handler gets as `request.auth`. Whether the principal may still do
+        anything is checked by the caller. Raises errors of the scheme, Unavailable.
         """
         ...
 
@@ -106,11 +106,18 @@ class Authentication(AbstractAuthenticationMiddleware):
         scheme_name = connection.route_handler.opt.get(SCHEME)
         if scheme_name is not None:
             return await self._derived(self._schemes[scheme_name], connection)
+        scope: Any = connection.scope
+        inner: Credential | None = scope.get(INNER)
+        if inner is not None:
+            principal = await self._credentials.principal(inner, _address(connection))
+            if principal is None:
+                raise Unauthorized("the session has ended: sign in again")
+            return self._result(connection, inner, principal)
         return await self._bearer(connection)
 
     async def _derived(self, scheme: Scheme, connection: ASGIConnection) -> AuthenticationResult:
-        actor, credential = await scheme.authenticate(connection)
-        principal = await self._credentials.principal(actor)
+        credential, details = await scheme.authenticate(connection)
+        principal = await self._credentials.principal(credential, _address(connection))
         if principal is None:
             raise Unauthorized("the credential from which this one was derived is not valid any more")
         if principal.kind is ActorKind.RECIPIENT and principal.suspension is not None:
@@ -118,7 +125,7 @@ class Authentication(AbstractAuthenticationMiddleware):
                 "the owner of the share is suspended: its recipients read nothing meanwhile"
             )
         PARTY.set(principal.tenant_id)
-        return AuthenticationResult(user=principal, auth=credential)
+        return AuthenticationResult(user=principal, auth=details)
 
     async def _bearer(self, connection: ASGIConnection) -> AuthenticationResult:
         scheme = connection.headers.get("authorization", "").partition(" ")[0]
@@ -126,15 +133,23 @@ class Authentication(AbstractAuthenticationMiddleware):
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal, credential = None, api_key_of(connection)
         if scheme.lower() == "bearer":
-            address = "" if connection.client is None else connection.client.host
-            principal = await self._credentials.principal(credential, address)
+            principal = await self._credentials.principal(credential, _address(connection))
         if principal is None:
             raise Unauthorized("the credential is not a valid API key; send `Authorization: Bearer hw_…`")
+        return self._result(connection, credential, principal)
+
+    def _result(
+        self, connection: ASGIConnection, credential: Credential, principal: Principal
+    ) -> AuthenticationResult:
         PARTY.set(principal.tenant_id)
         request_credential = RequestCredential(
             self._credentials, credential, principal, connection, self._permits
         )
         return AuthenticationResult(user=principal, auth=request_credential)
+
+
+def _address(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    return "" if connection.client is None else connection.client.host
 
 
 def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

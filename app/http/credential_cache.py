@@ -110,7 +110,7 @@ class Credentials:
         self._note_use(entry.principal)
         return entry.principal
 
-    def check_of(self, credential: str, tenant_id: str) -> CredentialCheck:
+    def check_of(self, credential: Credential, tenant_id: str) -> CredentialCheck:
         """The check of a credential of this tenant, for a request that stays open. Called on the event loop."""
         with self._lock:
             tenant = self._open.get(tenant_id)

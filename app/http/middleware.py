@@ -19,7 +19,7 @@ from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import REQUEST_ID, on_headwater_error
-from app.http.protocols import AS_SENT, RequestAsSent
+from app.http.protocols import AS_SENT, SERVICE, RequestAsSent
 from app.http.request import DATASET_NAME, JOB_ID
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
@@ -61,6 +61,7 @@ def edge(
             await app(scope, receive, send)
             return
         exchange = _Exchange(scope, receive, send, audited_requests, unread)
+        exchange.scope["state"][SERVICE] = serve
         REQUEST_BEGAN.set(exchange.began)
         try:
             if (writable := scope.get(WRITABLE)) is not None:

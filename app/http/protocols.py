@@ -11,6 +11,10 @@ handler itself checks the grants of the principal.
 """
 RATE: Final = "rate"
 """Handler option: the name of the quota that limits the rate of its requests, in place of the general ones."""
+INNER: Final = "headwater_inner"
+"""The scope of a request that the service sends to itself has its credential under this name. No client can set it."""
+SERVICE: Final = "headwater_service"
+"""The state of each request has the application that serves it under this name."""
 AS_SENT: Final = "headwater_as_sent"
 """The state of a request has its `RequestAsSent` under this name."""
 

@@ -17,6 +17,7 @@ from app.core.feature.feature import merged
 from app.core.platform import Platform
 from app.features.administration import api as administration
 from app.features.alerts import api as alerts
+from app.features.console import api as console
 from app.features.exports import api as exports
 from app.features.iceberg import api as iceberg
 from app.features.lineage import api as lineage
@@ -91,6 +92,7 @@ APIS: Final = (
     core.API,
     administration.API,
     alerts.API,
+    console.API,
     exports.API,
     iceberg.API,
     lineage.API,

@@ -13,18 +13,23 @@ import orjson
 from litestar import MediaType, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter
+from litestar.response import Redirect
 
 from app.access.errors import NotFound
 from app.http.auth import PUBLIC
 from app.http.dependencies import Provided, Provider
 from app.http.limits.threads import Threads
+from app.http.parameters.headers import prefers_html
 from app.http.problems import error_classes, may_pass, retry_after, status_of
+from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.kernel.format.errors import HeadwaterError
 from app.process.openapi import schema_json
 
 ProblemCode: TypeAlias = Annotated[str, PathParameter(description="The code of a type of problems.")]
 _RELEASE: Final = version("headwater")
+CONSOLE: Final = "/console"
+"""The first page for people."""
 _DOCS: Final = """\
 Headwater {release}: a multi-tenant lakehouse behind one REST API
 
@@ -46,7 +51,7 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
 _FRONT: Final = Front(
     name="Headwater",
     version=_RELEASE,
-    links={"openapi": "/schema", "docs": "/docs", "problems": "/problems"},
+    links={"openapi": "/schema", "docs": "/docs", "problems": "/problems", "console": CONSOLE},
 )
 
 
@@ -77,9 +82,12 @@ def front_handlers(
         return _docs(orjson.loads(schema_json(routes, providers)))
 
     @get("/", opt={PUBLIC: True})
-    async def get_front() -> Front:
-        """What this is, and where its descriptions are."""
-        return _FRONT
+    async def get_front(request: ApiRequest) -> ApiResponse[Front] | Redirect:
+        """What this is, and where its descriptions are. A browser is led to the console."""
+        headers = {"Vary": "Accept"}
+        if prefers_html(request.headers):
+            return Redirect(CONSOLE, status_code=303, headers=headers)
+        return ApiResponse(_FRONT, headers=headers)
 
     @get("/docs", opt={PUBLIC: True})
     async def get_docs(threads: Provided[Threads]) -> ApiResponse[str]:

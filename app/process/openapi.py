@@ -62,6 +62,7 @@ _TAGS: Final = {
     "reads": "Read jobs: all rows of a table, or the rows that changed in a range of versions.",
     "timeline": "Every attempt to change a dataset: what, when, and requested by which API key.",
     "overview": "Files and statistics of a table.",
+    "console": "Pages for people, and links that sign in to them.",
     "lineage": "Where rows come from and go to.",
     "partitions": "Partitions of a table, and which of them are done.",
     "quarantine": "Bad records of writes: list, redrive and discard.",

@@ -36,6 +36,7 @@ BY_COMMAND: Final[dict[str, str]] = {
     "get": "get_row",
     "jobs cancel": "cancel_job",
     "jobs list": "list_jobs",
+    "console": "create_sign_in_link",
     "jobs show": "get_job",
     "keys create": "create_key create_tenant_key",
     "keys list": "list_keys list_tenant_keys",

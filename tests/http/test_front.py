@@ -25,8 +25,16 @@ def test_the_front_names_the_release_and_its_links_answer(anonymous: Any) -> Non
     assert (front["name"], front["version"]) == ("Headwater", version("headwater"))
     assert set(front["links"]) >= {"openapi", "docs"}
     for link in front["links"].values():
-        assert anonymous.get(link).status_code == 200, link
-        assert anonymous.head(link).status_code == 200, link
+        assert anonymous.get(link, follow_redirects=True).status_code == 200, link
+        assert anonymous.head(link, follow_redirects=True).status_code == 200, link
+
+
+def test_browsers_are_led_to_the_console(anonymous: Any) -> None:
+    accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    answer = anonymous.get("/", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console")
+    for other in ("application/json", "*/*", "application/json, text/html;q=0.5", "image/png"):
+        assert anonymous.get("/", headers={"Accept": other}).json()["links"]["console"] == "/console"
 
 
 def test_the_docs_list_every_operation(anonymous: Any) -> None:

@@ -63,6 +63,10 @@ _MORE = (
     "INSERT INTO shares (id, name, folded_name, deleted_rows) VALUES (:new, 'Sales', 'sales', 'rendered')",
     "INSERT INTO shared_datasets (share_id, dataset_id, name, folded_name) VALUES (:new, :dataset, 'Orders', 'orders')",
     "INSERT INTO recipients (id, share_id, name) VALUES (:new, :new, 'acme')",
+    "INSERT INTO console_sessions (digest, key_id, ends_at) "
+    "SELECT sha256(uuid_send(gen_random_uuid())), id, clock_timestamp() FROM api_keys",
+    "INSERT INTO console_links (digest, key_id, ends_at) "
+    "SELECT sha256(uuid_send(gen_random_uuid())), id, clock_timestamp() FROM api_keys",
     "INSERT INTO share_tokens (recipient_id, digest) VALUES (:new, sha256(uuid_send(gen_random_uuid())))",
     "INSERT INTO dataset_labels (dataset_id, key, value) VALUES (:dataset, 'team', 'ops')",
     "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",

@@ -144,6 +144,8 @@ class ActorKind(str, Enum):
     """The subject of a token of an OpenID Connect issuer."""
     RECIPIENT = "recipient"
     """A recipient of a share."""
+    SESSION = "session"
+    """A session of the console. Its principal is that of the key or token with which it began."""
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from app.access.tenants.values import ActorKind, Principal
 from app.http.event_stream import STREAM
 from app.http.parameters.headers import parse_preference
 from app.http.parameters.query_options import options_type
-from app.http.protocols import RATE
+from app.http.protocols import INNER, RATE
 
 RATE_FIELDS: Final = "headwater_rate_fields"
 """Where the state of a request has the fields of its response that state its rates."""
@@ -57,7 +57,8 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         rate_name: str | None = scope["route_handler"].opt.get(RATE)
-        if buckets := buckets_of(principal) if rate_name is None else own_buckets(principal, rate_name):
+        buckets = buckets_of(principal) if rate_name is None else own_buckets(principal, rate_name)
+        if buckets and INNER not in scope:
             fills = await self._limiter.take(buckets)
             scope["state"][RATE_FIELDS] = rate_fields(buckets, fills)
             for bucket, fill in zip(buckets, fills, strict=True):

@@ -106,3 +106,9 @@ def negotiate(headers: Headers, available: Sequence[str]) -> str:
             f"Accept: {accept} names none of {', '.join(available)}", available=list(available)
         )
     return media_type
+
+
+def prefers_html(headers: Headers) -> bool:
+    """Whether the client shows pages, as browsers do. Any other one gets JSON, also where it states nothing."""
+    accept = ",".join(headers.getall("accept", ["*/*"]))[:_CACHED_CHARACTERS_MAX]
+    return _best_match(accept, ("application/json", "text/html")) == "text/html"

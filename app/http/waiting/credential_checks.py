@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from app.access.errors import Unauthorized
-from app.access.tenants.values import Principal
+from app.access.tenants.values import Credential, Principal
 from app.http.limits.threads import PARTY
 from app.infra.errors import Unavailable
 from app.infra.sharing.next_flight import NextFlight
@@ -56,7 +56,7 @@ class TenantCredentials:
     def __init__(
         self,
         tenant_id: str,
-        read: Callable[[str], Awaitable[ValidPrincipal | None]],
+        read: Callable[[Credential], Awaitable[ValidPrincipal | None]],
         name_of: Callable[[str], Awaitable[str | None]],
         hears: Callable[[], bool],
     ) -> None:
@@ -79,7 +79,7 @@ class TenantCredentials:
         self._timer: asyncio.TimerHandle | None = None
         self._checking: asyncio.Task[None] | None = None
 
-    def check_of(self, digest: bytes, credential: str) -> CredentialCheck:
+    def check_of(self, digest: bytes, credential: Credential) -> CredentialCheck:
         """The check of this credential, the same for all requests that have it. `digest`: of the credential."""
         check = self._checks_by_digest.get(digest)
         # One that was refused is of requests that end. This request was admitted after that.
@@ -144,7 +144,7 @@ class TenantCredentials:
 class CredentialCheck:
     """The latest check of one credential. `principal`: None before the first `refresh`. `refused`: why it has ended."""
 
-    def __init__(self, tenant: TenantCredentials, credential: str) -> None:
+    def __init__(self, tenant: TenantCredentials, credential: Credential) -> None:
         self.principal: Principal | None = None
         self.refused: HeadwaterError | None = None
         self.valid_until = float("-inf")

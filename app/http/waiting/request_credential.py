@@ -12,7 +12,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from app.access.errors import Forbidden, NotFound
-from app.access.tenants.values import KeyScope, Principal
+from app.access.tenants.values import Credential, KeyScope, Principal
 from app.http.credential_cache import Credentials
 from app.http.waiting.credential_checks import CredentialCheck, may_read_the_same
 from app.infra.errors import Unavailable
@@ -67,7 +67,7 @@ class RequestCredential:
     def __init__(
         self,
         credentials: Credentials,
-        credential: str,
+        credential: Credential,
         principal: Principal,
         connection: ASGIConnection[Any, Any, Any, Any],
         permits: Sequence[Permit],

@@ -32,7 +32,7 @@ _HELP = ("--help", "-h")
 _HERE = "headwater_client.cli.commands"
 
 SECTIONS: Final[Sequence[tuple[str, Sequence[str]]]] = (
-    ("Connection", ("login", "logout", "profiles", "status")),
+    ("Connection", ("login", "logout", "profiles", "status", "console")),
     ("Data", ("ls", "overview", "show", "create", "rename", "delete", "write", "rows", "get", "tail")),
     ("Versions", ("log", "diff", "undo", "restore", "verify", "savepoint", "savepoints", "tags")),
     (
@@ -53,6 +53,7 @@ COMMANDS: Commands = {
     "status": Command(
         f"{_HERE}.status:status", "Show which service is used, with which key, and whether it answers."
     ),
+    "console": Command(f"{_HERE}.console:console", "Print a link that signs in to the console once."),
     "ls": Command(f"{_HERE}.data.datasets:list_datasets", "List datasets by name."),
     "show": Command(
         f"{_HERE}.data.datasets:show", "Print a dataset: its columns, its size, and how far its feed is."

@@ -19,6 +19,7 @@ from headwater_client.models.changes import (
     SchemaEvent,
     WatermarkEvent,
 )
+from headwater_client.models.console import SignInLink
 from headwater_client.models.consumers import (
     ConsumerLinks,
     ConsumerPage,
@@ -466,6 +467,7 @@ __all__ = [
     "SharePage",
     "SharedDataset",
     "SharingProfile",
+    "SignInLink",
     "SizeClass",
     "Source",
     "SourceDataset",

@@ -1,0 +1,60 @@
+"""What the console serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.access.tenants.ports import ActorStore
+from app.access.tenants.repository.credentials import CredentialStore
+from app.access.tenants.values import ActorKind
+from app.core.feature.api import ApiProcess, FeatureApi
+from app.core.platform import Platform
+from app.features.console.handlers.assets import get_asset
+from app.features.console.handlers.credentials import CONSOLE_SESSIONS, ConsoleSessionScheme
+from app.features.console.handlers.pages import action_handler, page_handler
+from app.features.console.handlers.responses import console_error
+from app.features.console.handlers.session import (
+    begin_session,
+    create_sign_in_link,
+    end_session,
+    get_sign_in,
+)
+from app.features.console.pages.all import ACTIONS, PAGES
+from app.features.console.repository import SessionStore
+from app.features.console.service import Sessions
+from app.http.auth import Scheme
+
+
+def _sessions(platform: Platform) -> SessionStore:
+    return SessionStore(platform.database, CredentialStore(platform.database))
+
+
+def _dependencies(process: ApiProcess) -> dict[str, object]:
+    return {"sessions": Sessions(store=_sessions(process.platform))}
+
+
+def _actors(platform: Platform) -> Mapping[ActorKind, ActorStore]:
+    return {ActorKind.SESSION: _sessions(platform)}
+
+
+def _schemes(_: ApiProcess) -> Mapping[str, Scheme]:
+    return {CONSOLE_SESSIONS: ConsoleSessionScheme()}
+
+
+API: Final = FeatureApi(
+    name="console",
+    routes=(create_sign_in_link,),
+    protocol_routes=(
+        get_asset,
+        get_sign_in,
+        begin_session,
+        end_session,
+        *map(page_handler, PAGES),
+        *map(action_handler, ACTIONS),
+    ),
+    error_forms={"console": console_error},
+    dependencies=_dependencies,
+    actors=_actors,
+    schemes=_schemes,
+)

@@ -1,0 +1,1 @@
+"""HTTP: sign-in, pages and their forms, and the files that they load."""

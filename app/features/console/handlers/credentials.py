@@ -1,0 +1,93 @@
+"""The cookie of a session, and what protects forms from other sites."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from litestar.connection import ASGIConnection
+from litestar.datastructures import Cookie
+
+from app.access.errors import Forbidden, Unauthorized
+from app.access.tenants.values import ActorKind, ActorSecret, Credential
+from app.features.console.values import NewSession, form_token, has_form_of_secret
+
+CONSOLE_SESSIONS: Final = "console_sessions"
+"""The name of the scheme, which handlers state as their option `SCHEME`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSession:
+    """What handlers of pages get as `request.auth`."""
+
+    secret: str
+
+    def __repr__(self) -> str:
+        return "ConsoleSession()"
+
+    @property
+    def credential(self) -> ActorSecret:
+        """The credential of the requests that pages send."""
+        return ActorSecret(ActorKind.SESSION, self.secret)
+
+    @property
+    def form_token(self) -> str:
+        """The token that its forms carry."""
+        return form_token(self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSessionScheme:
+    """Finds the session of a request by its cookie."""
+
+    async def authenticate(
+        self, connection: ASGIConnection[Any, Any, Any, Any]
+    ) -> tuple[Credential, ConsoleSession]:
+        """See `Scheme`. Raises Unauthorized."""
+        secret = connection.cookies.get(cookie_name(connection), "")
+        if not has_form_of_secret(secret):
+            raise Unauthorized("sign in to see the console")
+        session = ConsoleSession(secret)
+        return session.credential, session
+
+
+def cookie_name(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """The name of the cookie. All ports of a host share their cookies, so each service has a name of its own."""
+    host = connection.headers.get("host", "")
+    return f"headwater_console_{hashlib.sha256(host.encode()).hexdigest()[:8]}"
+
+
+def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: NewSession | None) -> Cookie:
+    """The cookie of a session; None removes it. `Lax`: a link from another site finds the reader signed in."""
+    seconds = 0 if session is None else max(int((session.ends_at - datetime.now(UTC)).total_seconds()), 1)
+    return Cookie(
+        key=cookie_name(connection),
+        value="" if session is None else session.secret,
+        path="/console",
+        max_age=seconds,
+        httponly=True,
+        secure=connection.scope["scheme"] == "https",
+        samesite="lax",
+    )
+
+
+def refuse_other_sites(connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+    """Raises Forbidden for a form that a page of another site has sent. Browsers say where a form comes from."""
+    site = connection.headers.get("sec-fetch-site")
+    origin = connection.headers.get("origin")
+    if site is not None:
+        foreign = site not in ("same-origin", "none")
+    else:
+        foreign = origin is not None and urlsplit(origin).netloc != connection.headers.get("host", "")
+    if foreign:
+        raise Forbidden("a page of another site has sent this form: open the console and try again")
+
+
+def refuse_unknown_form(session: ConsoleSession, token: str) -> None:
+    """Raises Forbidden for a form that is not one of the session."""
+    if not hmac.compare_digest(session.form_token.encode(), token.encode()):
+        raise Forbidden("this form is of another session: load its page again, and send it from there")

@@ -1,0 +1,104 @@
+"""Handlers of the pages and forms that `PAGES` and `ACTIONS` declare."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import unquote
+
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+
+from app.features.console.handlers.credentials import (
+    CONSOLE_SESSIONS,
+    ConsoleSession,
+    refuse_other_sites,
+    refuse_unknown_form,
+)
+from app.features.console.handlers.forms import read_form
+from app.features.console.handlers.responses import NOTICE, html, notice_cookie, see_other, sign_in_path
+from app.features.console.inner_requests import InnerRequests
+from app.features.console.page import ConsoleAction, ConsolePage, Context, Done
+from app.features.console.rendering import render
+from app.features.console.visit import ApiProblem, PageApi, Visit
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.parameters.query_parameters import ANY_PARAMETERS
+from app.http.protocols import SCHEME
+from app.http.request import ApiRequest
+from app.http.response import ApiResponse
+
+_OPTIONS: Final = needs(None) | {SCHEME: CONSOLE_SESSIONS, ANY_PARAMETERS: True}
+_UNAUTHORIZED: Final = 401
+
+
+def page_handler(page: ConsolePage) -> HTTPRouteHandler:
+    """The handler of a page."""
+
+    @get(f"/console{page.path}", opt=_OPTIONS)
+    async def get_page(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
+        visit = _visit(request, public_url)
+        try:
+            response = html(_rendered(page.template, visit, await page.read(visit)))
+        except ApiProblem as problem:
+            return _problem_page(visit, problem)
+        if visit.notice:
+            response.cookies = [notice_cookie("")]
+        return response
+
+    return get_page
+
+
+def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
+    """The handler of the form of an action."""
+
+    @post(f"/console{action.path}", opt=_OPTIONS, status_code=200)
+    async def post_form(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
+        refuse_other_sites(request)
+        form = await read_form(request)
+        refuse_unknown_form(_session(request), form.text("token"))
+        visit = _visit(request, public_url)
+        try:
+            outcome = await action.run(visit, form)
+        except ApiProblem as problem:
+            if action.page is None or problem.status == _UNAUTHORIZED:
+                return _problem_page(visit, problem)
+            context = {**await action.page.read(visit), "form": form, "problem": problem}
+            return html(_rendered(action.page.template, visit, context), status=problem.status)
+        if isinstance(outcome, Done):
+            return see_other(outcome.to, notice=outcome.notice)
+        return html(_rendered(outcome.template, visit, outcome.context))
+
+    return post_form
+
+
+def _session(request: ApiRequest) -> ConsoleSession:
+    session: Any = request.auth
+    assert isinstance(session, ConsoleSession)
+    return session
+
+
+def _visit(request: ApiRequest, public_url: str) -> Visit:
+    session = _session(request)
+    sender = InnerRequests(request.scope, request.receive, session.credential)
+    return Visit(
+        api=PageApi(sender),
+        principal=request.user,
+        url=public_url,
+        path=request.scope["path"],
+        variables=dict(request.path_params),
+        query=dict(request.query_params),
+        form_token=session.form_token,
+        notice=unquote(request.cookies.get(NOTICE, "")),
+    )
+
+
+def _rendered(template: str, visit: Visit, context: Context) -> str:
+    shared = {"visit": visit, "calls": visit.api.calls, "now": visit.now, "form": None, "problem": None}
+    return render(template, {**shared, **context})
+
+
+def _problem_page(visit: Visit, problem: ApiProblem) -> ApiResponse[str]:
+    if problem.status == _UNAUTHORIZED:
+        return see_other(sign_in_path(""))
+    text = _rendered("problem.html", visit, {"members": problem.members})
+    return html(text, status=problem.status)

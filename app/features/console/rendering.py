@@ -1,0 +1,147 @@
+"""Renders templates: HTML with all values escaped, numbers and times as people read them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from app.features.console.charts import CHARTS
+
+_FOLDER: Final = Path(__file__).parent
+STATIC: Final = _FOLDER / "static"
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_THOUSAND: Final = 1_000
+_SPANS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """The HTML of a template. Raises jinja2.UndefinedError for a value that the context lacks."""
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def assets() -> Mapping[str, bytes]:
+    """The files that pages load, by name."""
+    return {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.is_file()}
+
+
+@cache
+def asset_version() -> str:
+    """A digest of all files that pages load: it is in their addresses, so that they may be cached for ever."""
+    digest = hashlib.sha256()
+    for name, content in assets().items():
+        digest.update(name.encode() + b"\0" + content)
+    return digest.hexdigest()[:16]
+
+
+def number(value: float | None) -> str:
+    """A number with separated thousands: 1,204,331. At most three digits after the point."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def byte_size(value: float | None) -> str:
+    """Bytes in the unit that fits: 12.4 MB."""
+    if value is None:
+        return "–"
+    size, unit = float(value), _UNITS[0]
+    for unit in _UNITS:
+        if size < _THOUSAND or unit == _UNITS[-1]:
+            break
+        size /= _THOUSAND
+    return f"{size:.0f} {unit}" if unit == "B" or size >= _THOUSAND / 10 else f"{size:.1f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """A span of time in one unit or two: 84 ms, 1.2 s, 3 min 20 s, 2 d 4 h."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    parts: list[str] = []
+    rest = round(seconds)
+    for size, unit in _SPANS:
+        count, rest = divmod(rest, int(size))
+        if count or parts:
+            parts.append(f"{count:.0f} {unit}")
+    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def moment(value: str | datetime | None, now: datetime) -> Markup:
+    """A time as its distance from now, with the exact one on hover. The script shows it in the reader's zone."""
+    if value is None:
+        return Markup("–")
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    seconds = (now - at).total_seconds()
+    distance = f"{duration(abs(seconds))} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+    if abs(seconds) < 1:
+        distance = "just now"
+    exact = at.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{} UTC" data-distance>{}</time>').format(
+        exact.isoformat(), exact.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3], distance
+    )
+
+
+def instant(value: str | datetime | None) -> Markup:
+    """The exact time, in UTC. The script shows it in the reader's zone."""
+    if value is None:
+        return Markup("–")
+    at = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    return Markup('<time datetime="{}">{} UTC</time>').format(
+        at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    )
+
+
+def cell(value: Any) -> Markup:
+    """A value of a column: nulls and nested values are notices apart from texts."""
+    if value is None:
+        return Markup('<span class="null">null</span>')
+    if isinstance(value, bool):
+        return escape(str(value).lower())
+    if isinstance(value, dict | list):
+        return Markup("<code>{}</code>").format(msgspec.json.encode(value).decode())
+    return escape(value)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def pretty(value: Any) -> str:
+    """The JSON of a value, on several lines."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=number,
+        byte_size=byte_size,
+        duration=duration,
+        moment=moment,
+        instant=instant,
+        cell=cell,
+        pretty=pretty,
+        sentence=sentence,
+    )
+    environment.globals.update(CHARTS, static=f"/console/static/{asset_version()}")
+    return environment

@@ -1,0 +1,155 @@
+"""Sessions of the console in Postgres. What a session may do is read from its key, or from the claims of its token."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec import structs
+from sqlalchemy import Connection, Table, delete, func, insert, select
+
+from app.access.tenants.repository.credential_changes import notify_change
+from app.access.tenants.repository.credentials import CredentialStore
+from app.access.tenants.values import Actor, Principal, TokenClaims, TokenIdentity
+from app.features.console.tables import console_links, console_sessions
+from app.features.console.values import (
+    LINK_SECONDS,
+    SESSION_SECONDS,
+    SESSIONS_MAX,
+    NewLink,
+    NewSession,
+    SessionClaims,
+    has_form_of_secret,
+    new_secret,
+    secret_digest,
+)
+from app.infra.db.session import Database
+
+_NOW: Final = func.clock_timestamp()
+_SESSIONS: Final = select(
+    console_sessions.c.tenant_id,
+    console_sessions.c.key_id,
+    console_sessions.c.claims,
+    func.extract("epoch", console_sessions.c.ends_at - _NOW).label("seconds"),
+).where(console_sessions.c.ends_at > _NOW)
+
+
+class SessionStore:
+    """Sessions as credentials (see `ActorStore`), their beginnings and ends."""
+
+    def __init__(self, database: Database, credentials: CredentialStore) -> None:
+        self._database = database
+        self._credentials = credentials
+
+    def authenticate(self, secret: str, /) -> Principal | None:
+        """The principal of a session: that of its key or token, for no longer than the session lasts. None for any
+        other text. Raises Unavailable.
+        """
+        if not has_form_of_secret(secret):
+            return None
+        digest = secret_digest(secret)
+        with self._database.credential(digest) as connection:
+            row = connection.execute(_SESSIONS.where(console_sessions.c.digest == digest)).one_or_none()
+        if row is None:
+            return None
+        seconds = float(row.seconds)
+        principal = (
+            self._credentials.admit(_token_claims(row.tenant_id, row.claims, seconds))
+            if row.key_id is None
+            else self._credentials.standing(Actor(tenant_id=row.tenant_id, id=row.key_id))
+        )
+        if principal is None:
+            return None
+        lasts = seconds if principal.valid_seconds is None else min(seconds, principal.valid_seconds)
+        return structs.replace(principal, valid_seconds=lasts)
+
+    def standing(self, _: Actor, /) -> Principal | None:
+        """None: no credential is derived from a session."""
+        return None
+
+    def note_use(self, tenant_id: str, ids: Collection[str], /) -> None:
+        """The use of a session is that of its key, which is recorded by itself."""
+
+    def begin(self, principal: Principal) -> NewSession:
+        """A session of the principal. It ends with its key or token, and after half a day."""
+        secret, now = new_secret(), datetime.now(UTC)
+        ends_at = now + timedelta(seconds=SESSION_SECONDS)
+        if principal.valid_seconds is not None:
+            ends_at = min(ends_at, now + timedelta(seconds=principal.valid_seconds))
+        row = {
+            "digest": secret_digest(secret),
+            "ends_at": ends_at,
+            "key_id": principal.actor if principal.token is None else None,
+            "claims": _stored_claims(principal),
+        }
+        with self._database.tenant(principal.tenant_id) as connection:
+            _remove_ended(connection, console_sessions)
+            connection.execute(insert(console_sessions).values(row))
+        return NewSession(secret=secret, ends_at=ends_at)
+
+    def end(self, tenant_id: str, secret: str) -> None:
+        """Ends a session, and what it has open."""
+        statement = delete(console_sessions).where(console_sessions.c.digest == secret_digest(secret))
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(statement)
+            notify_change(connection, tenant_id)
+
+    def link(self, principal: Principal) -> NewLink:
+        """A link that begins a session of the principal, which has an API key."""
+        secret = new_secret()
+        ends_at = datetime.now(UTC) + timedelta(seconds=LINK_SECONDS)
+        row = {"digest": secret_digest(secret), "key_id": principal.actor, "ends_at": ends_at}
+        with self._database.tenant(principal.tenant_id) as connection:
+            _remove_ended(connection, console_links)
+            connection.execute(insert(console_links).values(row))
+        return NewLink(secret=secret, ends_at=ends_at)
+
+    def follow_link(self, secret: str) -> Principal | None:
+        """The principal of a link, which is used up by this; None for one that was used, has ended or never existed."""
+        if not has_form_of_secret(secret):
+            return None
+        digest = secret_digest(secret)
+        with self._database.credential(digest) as connection:
+            tenant_id = connection.execute(
+                select(console_links.c.tenant_id).where(console_links.c.digest == digest)
+            ).scalar_one_or_none()
+        if tenant_id is None:
+            return None
+        used = (
+            delete(console_links)
+            .where(console_links.c.digest == digest, console_links.c.ends_at > _NOW)
+            .returning(console_links.c.key_id)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            key_id = connection.execute(used).scalar_one_or_none()
+        return None if key_id is None else self._credentials.standing(Actor(tenant_id=tenant_id, id=key_id))
+
+
+def _remove_ended(connection: Connection, table: Table) -> None:
+    """Removes what has ended, and the oldest of more than a tenant may have."""
+    connection.execute(delete(table).where(table.c.ends_at <= _NOW))
+    kept = select(table.c.digest).order_by(table.c.ends_at.desc()).limit(SESSIONS_MAX - 1)
+    connection.execute(delete(table).where(table.c.digest.not_in(kept)))
+
+
+def _stored_claims(principal: Principal) -> SessionClaims | None:
+    if principal.token is None:
+        return None
+    return SessionClaims(
+        issuer=principal.token.issuer,
+        subject=principal.token.subject,
+        expires_at=principal.token.expires_at,
+        scopes=tuple(sorted(principal.scopes)),
+        grants=principal.grants,
+    )
+
+
+def _token_claims(tenant_id: str, claims: SessionClaims, seconds: float) -> TokenClaims:
+    return TokenClaims(
+        tenant=tenant_id,
+        identity=TokenIdentity(issuer=claims.issuer, subject=claims.subject, expires_at=claims.expires_at),
+        scopes=frozenset(claims.scopes),
+        grants=claims.grants,
+        valid_seconds=seconds,
+    )

@@ -1,0 +1,108 @@
+// The script of the console: times in the reader's zone, sorting, copying, keys, parts that refresh themselves.
+// Every page can be read without it.
+
+const distances = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function showTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    const exact = at.toLocaleString("sv-SE", { hour12: false }) + "." + String(at.getMilliseconds()).padStart(3, "0");
+    if (!("distance" in time.dataset)) time.textContent = exact;
+    time.title = exact + " " + Intl.DateTimeFormat().resolvedOptions().timeZone;
+  }
+}
+
+function tellDistances() {
+  for (const time of document.querySelectorAll("time[data-distance]")) {
+    const seconds = (Date.now() - new Date(time.dateTime)) / 1000;
+    if (seconds < 1) continue;
+    const [size, unit] = distances.find(([each]) => seconds >= each);
+    time.textContent = `${Math.floor(seconds / size)} ${unit} ago`;
+  }
+}
+
+function addCopying(root) {
+  for (const block of root.querySelectorAll("[data-copy]")) {
+    if (block.querySelector(".copy")) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent.trim());
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+    block.append(button);
+  }
+}
+
+function addSorting(root) {
+  for (const head of root.querySelectorAll("th[data-sort]")) {
+    if (head.firstElementChild) continue;
+    head.tabIndex = 0;
+    const sort = () => {
+      const table = head.closest("table");
+      const index = [...head.parentElement.children].indexOf(head);
+      const falls = head.getAttribute("aria-sort") === "ascending";
+      for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+      const body = table.tBodies[0];
+      const value = (row) => row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
+      const rows = [...body.rows].sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        const [m, n] = [Number(x.replaceAll(",", "")), Number(y.replaceAll(",", ""))];
+        return Number.isNaN(m) || Number.isNaN(n) ? x.localeCompare(y) : m - n;
+      });
+      if (falls) rows.reverse();
+      body.append(...rows);
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  }
+}
+
+function askFirst(root) {
+  for (const form of root.querySelectorAll("form[data-confirm]")) {
+    form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
+  }
+}
+
+// A part with data-refresh="SECONDS" and an id is read again from its page, unless the reader is in it.
+function refreshParts() {
+  for (const part of document.querySelectorAll("[data-refresh][id]")) {
+    const again = async () => {
+      const current = document.getElementById(part.id);
+      if (!current) return;
+      if (!document.hidden && !current.matches(":hover, :focus-within")) {
+        try {
+          const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+          const page = new DOMParser().parseFromString(await response.text(), "text/html");
+          const fresh = page.getElementById(part.id);
+          if (fresh) { current.replaceWith(fresh); prepare(fresh); }
+        } catch { /* the next round tries again */ }
+      }
+      setTimeout(again, Number(part.dataset.refresh) * 1000);
+    };
+    setTimeout(again, Number(part.dataset.refresh) * 1000);
+  }
+}
+
+export function prepare(root) {
+  showTimes(root);
+  addCopying(root);
+  addSorting(root);
+  askFirst(root);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    document.querySelector(".search input")?.focus();
+    event.preventDefault();
+  }
+});
+
+prepare(document);
+setInterval(tellDistances, 1000);
+refreshParts();

@@ -1,0 +1,202 @@
+"""A visit of a page: who visits, what was requested, and the API as this person may use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from app.access.tenants.values import KeyScope, Principal
+from app.features.console.inner_requests import InnerResponse
+
+_OK_MAX: Final = 399
+
+
+class ApiProblem(Exception):
+    """The API has refused a request of a page. `members`: those of the problem document."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        super().__init__(str(members.get("detail", "")))
+        self.members = members
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        status: int = self.members.get("status", 500)
+        return status
+
+    @property
+    def code(self) -> str:
+        """The code of the type, such as `not-found`."""
+        return str(self.members.get("type", "")).rsplit("/", 1)[-1]
+
+
+class PagePart(NamedTuple):
+    """A part of a page: its value, or the problem for which it cannot be shown."""
+
+    value: Any = None
+    problem: ApiProblem | None = None
+
+
+class ApiCall(NamedTuple):
+    """A request that a page has sent, which a reader can send as well."""
+
+    method: str
+    target: str
+    """The path and the query, encoded."""
+    body: str = ""
+
+
+class Sender(Protocol):
+    """Sends requests to the API as the visitor. See `InnerRequests.send`."""
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> InnerResponse:
+        """The response."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageApi:
+    """The API as the visitor may use it. Segments of paths that come from users are quoted by `path_of`."""
+
+    sender: Sender
+    calls: list[ApiCall] = field(default_factory=list)
+    """What was sent, in this order. A page shows them as lines of curl."""
+
+    async def get(self, path: str, /, **options: Any) -> Any:
+        """The JSON of a resource. An option that is None or empty is left out; a list is repeated.
+
+        Raises ApiProblem.
+        """
+        return (await self.response("GET", path, options=options)).value()
+
+    async def part(self, path: str, /, **options: Any) -> PagePart:
+        """As `get`, for a part of a page that is shown without it if it cannot be read."""
+        try:
+            return PagePart(await self.get(path, **options))
+        except ApiProblem as problem:
+            return PagePart(problem=problem)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        /,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Sends a change. `body`: the value of its JSON. Returns the JSON of the response. Raises ApiProblem."""
+        response = await self.response(method, path, body, headers=headers, options=options)
+        return response.value()
+
+    async def response(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        /,
+        *,
+        headers: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> InnerResponse:
+        """The response to a request, with its headers. A body that is no text of bytes is sent as JSON.
+
+        Raises ApiProblem for a status of 400 and above.
+        """
+        query = _query(options or {})
+        text = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
+        target = quote(path) + (f"?{urlencode(query)}" if query else "")
+        self.calls.append(ApiCall(method, target, text.decode(errors="replace")))
+        response = await self.sender.send(method, path, query=query, headers=headers, body=text)
+        if response.status > _OK_MAX:
+            raise ApiProblem(_members(response))
+        return response
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visit:
+    """A request for a page, or of one of its forms."""
+
+    api: PageApi
+    principal: Principal
+    url: str
+    """The public address of the service, without a slash at its end."""
+    path: str
+    """The path of the page, as it was requested."""
+    variables: Mapping[str, str]
+    """What the path names, such as `dataset`."""
+    query: Mapping[str, str]
+    """The options of the address, the last of each name."""
+    form_token: str
+    """What each form has in its hidden field `token`."""
+    notice: str = ""
+    """What the action has done after which this page is shown."""
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def may(self, scope: str) -> bool:
+        """Whether the credential has this scope on some dataset at least: `read`, `write`, `manage`, `operate`."""
+        return KeyScope(scope) in self.principal.scopes
+
+    def link(self, path: str = "", /, **changes: Any) -> str:
+        """This page with other options: one that is None is left out. `path`: of another page."""
+        options = {} if path else dict(self.query)
+        options.update({name: value for name, value in changes.items() if value is not None})
+        for name, value in changes.items():
+            if value is None:
+                options.pop(name, None)
+        target = quote(path or self.path)
+        return target + (f"?{urlencode(options)}" if options else "")
+
+
+async def together(*parts: Awaitable[Any]) -> list[Any]:
+    """What the awaitables return, read at the same time. The first error ends the others."""
+    tasks = [asyncio.ensure_future(each) for each in parts]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def path_of(*segments: str) -> str:
+    """A path below the root, whose segments may have any characters but a slash."""
+    return "/" + "/".join(segments)
+
+
+def _query(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs = []
+    for name, value in options.items():
+        if value is None or value == "" or value == []:
+            continue
+        values = value if isinstance(value, list | tuple) else (value,)
+        pairs += [(name, _text(each)) for each in values]
+    return pairs
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _members(response: InnerResponse) -> Mapping[str, Any]:
+    try:
+        members = response.value()
+    except msgspec.DecodeError:
+        members = None
+    if not isinstance(members, dict):
+        return {"title": "the service failed", "status": response.status, "detail": ""}
+    return members
