@@ -75,13 +75,14 @@ async def list_datasets(
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> DatasetPage:
-    """Lists the tenant's datasets by name: all, or those with all of some labels."""
+    """Lists the tenant's datasets by name: all, those whose names match a pattern, or those with all of some labels."""
     page = await threads.run(
         datasets.list,
         principal,
         page_size=options.page_size,
         page_token=options.page_token,
         labels=options.labels,
+        name=options.name,
     )
     return DatasetPage(items=[dataset_response(each) for each in page.items], next_page_token=page.next_token)
 

@@ -36,6 +36,7 @@ from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import Field
 
 _LABELS_MAX: Final = 16
+_NAME_MAX: Final = 256
 _Label = Annotated[
     str,
     msgspec.Meta(
@@ -51,6 +52,8 @@ class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):
 
     label: Annotated[list[_Label], msgspec.Meta(max_length=_LABELS_MAX)] | None = None
     """Labels in the form `key:value`; repeated: datasets that have all of them."""
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=_NAME_MAX)] | None = None
+    """Datasets with this name: `*` stands for any characters, every other character for itself."""
 
     @property
     def labels(self) -> list[tuple[str, str]]:

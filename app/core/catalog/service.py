@@ -57,14 +57,19 @@ class Datasets:
         page_size: int,
         page_token: str | None,
         labels: Collection[tuple[str, str]] = (),
+        name: str | None = None,
     ) -> Page:
-        """The datasets that the principal may read and that have all of the labels, by name."""
+        """The datasets that the principal may read and that have all of the labels, by name.
+
+        `name`: a pattern that all of them match.
+        """
         return self.catalog.list(
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
             labels=labels,
+            name=name,
         )
 
     def change(

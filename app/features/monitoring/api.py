@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
-from app.features.monitoring.handlers import read_metrics, read_overview
+from app.features.monitoring.handlers import read_metrics, read_overview, read_overview_hours
 from app.features.monitoring.repository.dataset_numbers import DatasetNumberStore
 from app.features.monitoring.service.overview import TenantOverview
 
@@ -15,4 +15,6 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
     return {"tenant_overview": TenantOverview(catalog=catalog, numbers=DatasetNumberStore(database))}
 
 
-API: Final = FeatureApi(name="monitoring", routes=(read_metrics, read_overview), dependencies=_dependencies)
+API: Final = FeatureApi(
+    name="monitoring", routes=(read_metrics, read_overview, read_overview_hours), dependencies=_dependencies
+)

@@ -9,7 +9,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from app.access.tenants.values import KeyScope, Principal
-from app.features.monitoring.schemas import OverviewPage, ReadOverviewOptions, dataset_overview
+from app.core.catalog.service import GrantedDatasets
+from app.features.monitoring.schemas import (
+    OverviewHours,
+    OverviewPage,
+    ReadOverviewHoursOptions,
+    ReadOverviewOptions,
+    dataset_overview,
+)
 from app.features.monitoring.service.overview import TenantOverview
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -54,8 +61,8 @@ async def read_overview(
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> OverviewPage:
-    """Lists the tenant's datasets by name with rows, bytes, freshness, lag and problems: all, or those with all of some
-    labels.
+    """Lists the tenant's datasets by name with rows, bytes, freshness, lag and problems: all, those whose names match a
+    pattern, or those with all of some labels.
 
     It reads no file and sums up no list of files: the numbers of a table are those of its last sample, about a minute
     after its last commit.
@@ -66,8 +73,30 @@ async def read_overview(
         page_size=options.page_size,
         page_token=options.page_token,
         labels=options.labels,
+        name=options.name,
     )
     return OverviewPage(
         items=[dataset_overview(each, numbers.get(each.id)) for each in page.items],
         next_page_token=page.next_token,
     )
+
+
+@get(
+    "/overview/hours",
+    operation_id="read_overview_hours",
+    summary="Read writes by hour",
+    tags=["overview"],
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
+)
+async def read_overview_hours(
+    options: Provided[ReadOverviewHoursOptions],
+    tenant_overview: Provided[TenantOverview],
+    granted_datasets: Provided[GrantedDatasets],
+    threads: Provided[Threads],
+) -> OverviewHours:
+    """Returns the writes and their rows of each of the last hours, of one dataset or of all that the key sees whole.
+
+    Hours are those of UTC. They are kept for eight days.
+    """
+    hours = await threads.run(tenant_overview.hours, granted_datasets, options.dataset, count=options.hours)
+    return OverviewHours(items=hours)

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import msgspec
 
+from app.access.tenants.usage import HOURS_KEPT
 from app.core.catalog.schemas import ListDatasetsOptions
 from app.core.catalog.values import Dataset
-from app.features.monitoring.values import DatasetNumbers, DatasetProblem
+from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers
 
 
 class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
@@ -51,6 +52,22 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of its feed."""
     lag: int | None
     """The changes that the consumer farthest behind has not committed; null without consumers."""
+
+
+class ReadOverviewHoursOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `read_overview_hours`."""
+
+    dataset: Annotated[str, msgspec.Meta(examples=["orders"])] | None = None
+    """The id or the name of a dataset; all datasets by default."""
+    hours: Annotated[int, msgspec.Meta(ge=1, le=HOURS_KEPT)] = 24
+    """The number of hours."""
+
+
+class OverviewHours(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes by hour."""
+
+    items: list[HourNumbers]
+    """The hours, the oldest first, the current one last."""
 
 
 class OverviewPage(msgspec.Struct, frozen=True, kw_only=True):

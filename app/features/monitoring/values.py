@@ -131,6 +131,17 @@ class DatasetProblem(str, Enum):
     """One of its webhooks is paused since deliveries failed."""
 
 
+class HourNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The writes of an hour."""
+
+    hour: datetime
+    """When it began."""
+    writes: int
+    """The writes in it."""
+    rows_in: int
+    """The rows that these have inserted, updated or deleted."""
+
+
 class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of a dataset. Those of its table are of its last sample; None before the first."""
 

@@ -121,16 +121,21 @@ class CatalogStore:
         page_token: str | None,
         patterns: Collection[str] | None = None,
         labels: Collection[tuple[str, str]] = (),
+        name: str | None = None,
     ) -> Page:
         """Live datasets by name: those whose names match a pattern, unless None, and that have all the labels.
 
-        Raises InvalidRequest for a token that is not valid.
+        `name`: a further pattern that all of them match. Raises InvalidRequest for a token that is not valid.
         """
-        filters = [sorted(labels)] if labels else []
+        filters: list[Any] = [sorted(labels)] if labels else []
+        if name is not None:
+            filters.append(name)
         tokens = PageTokens("datasets", tenant_id, *filters)
         query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
+        if name is not None:
+            query = query.where(matches_any(datasets.c.name, [name]))
         query = query.where(*(has_label(key, value) for key, value in labels))
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, TextClause, text
 
 from app.features.monitoring.repository.numbers import IS_LATE
-from app.features.monitoring.values import DatasetNumbers, DatasetProblem
+from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers
 from app.infra.db.session import Database
 
 _IDS: Final = "ANY(CAST(:datasets AS uuid[]))"
@@ -28,6 +28,14 @@ _HOURS: Final = text(
     FROM dataset_hours WHERE dataset_id = {_IDS} AND hour > now() - interval '24 hours' GROUP BY dataset_id
     """  # noqa: S608
 )
+_BY_HOUR: Final = """
+    SELECT h.hour, coalesce(sum(n.writes), 0)::bigint AS writes, coalesce(sum(n.rows_written), 0)::bigint AS rows_in
+    FROM generate_series(date_trunc('hour', now(), 'UTC') - make_interval(hours => :count - 1),
+                         date_trunc('hour', now(), 'UTC'), interval '1 hour') AS h (hour)
+    LEFT JOIN dataset_hours n ON n.hour = h.hour {condition} GROUP BY h.hour ORDER BY h.hour
+    """
+_HOURS_OF_ALL: Final = text(_BY_HOUR.format(condition=""))
+_HOURS_OF_SOME: Final = text(_BY_HOUR.format(condition=f"AND n.dataset_id = {_IDS}"))
 _CONSUMERS: Final = text(
     f"""
     SELECT c.dataset_id::text AS id, count(*) AS consumers, max(greatest(h.next_offset - c.position, 0)) AS lag
@@ -73,6 +81,13 @@ class DatasetNumberStore:
             )
             for each in dataset_ids
         }
+
+    def hours(self, tenant_id: str, dataset_ids: Sequence[str] | None, count: int) -> list[HourNumbers]:
+        """The writes of the last hours, the current one included, the oldest first; of all datasets for None."""
+        query = _HOURS_OF_ALL if dataset_ids is None else _HOURS_OF_SOME
+        values = {"count": count} | ({} if dataset_ids is None else {"datasets": list(dataset_ids)})
+        with self._database.tenant(tenant_id) as connection:
+            return [HourNumbers(**row._mapping) for row in connection.execute(query, values)]
 
 
 def _by_id(connection: Connection, query: TextClause, ids: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

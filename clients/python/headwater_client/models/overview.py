@@ -182,6 +182,17 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     """Base files by size."""
 
 
+class HourNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The writes of an hour."""
+
+    hour: datetime
+    """When it began."""
+    writes: int
+    """The writes in it."""
+    rows_in: int
+    """The rows that these have inserted, updated or deleted."""
+
+
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the dataset that have not ended."""
 
@@ -189,6 +200,13 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Queued jobs."""
     running: int
     """Running jobs."""
+
+
+class OverviewHours(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes by hour."""
+
+    items: tuple[HourNumbers, ...]
+    """The hours, the oldest first, the current one last."""
 
 
 class OverviewPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,3 +103,55 @@ def test_key_that_sees_a_part_gets_no_numbers(service: Service) -> None:
             assert {member: found[name][member] for member in HIDDEN} == dict.fromkeys(HIDDEN)
         assert found["whole"]["rows"] == 2
         assert items(owner)["hidden"]["rows"] == 2
+
+
+def test_a_pattern_selects_names(client: httpx2.Client) -> None:
+    for name in ("north_1", "north_2", "south"):
+        client.post("/datasets", json=ORDERS | {"name": name})
+    assert list(items(client, name="north*")) == ["north_1", "north_2"]
+    assert list(items(client, name="south")) == ["south"]
+    assert items(client, name="north%") == {}
+    listed = client.get("/datasets", params={"name": "*_2"}).json()["items"]
+    assert [each["name"] for each in listed] == ["north_2"]
+    first = client.get("/overview", params={"name": "north*", "page_size": 1}).json()
+    token = first["next_page_token"]
+    assert list(items(client, name="north*", page_token=token)) == ["north_2"]
+    other = client.get("/overview", params={"name": "*", "page_token": token})
+    assert other.status_code == 400
+
+
+def hours(client: httpx2.Client, **query: Any) -> list[dict[str, Any]]:
+    answer = client.get("/overview/hours", params=query)
+    assert answer.status_code == 200, answer.text
+    numbers: list[dict[str, Any]] = answer.json()["items"]
+    return numbers
+
+
+def test_hours_have_the_writes_of_one_dataset_and_of_all(client: httpx2.Client, service: Service) -> None:
+    for name in ("orders", "others"):
+        client.post("/datasets", json=ORDERS | {"name": name})
+        client.post(f"/datasets/{name}/writes", json=upsert({"id": 1}, {"id": 2}))
+    service.work()
+    every = hours(client)
+    assert len(every) == 24
+    assert [each["hour"] for each in every] == sorted(each["hour"] for each in every)
+    # The hour may change between two writes.
+    assert sum(each["writes"] for each in every[-2:]) == 2
+    assert sum(each["rows_in"] for each in every) == 4
+    assert sum(each["rows_in"] for each in hours(client, dataset="orders", hours=2)) == 2
+    assert len(hours(client, hours=192)) == 192
+    assert client.get("/overview/hours", params={"hours": 193}).status_code == 400
+    assert client.get("/overview/hours", params={"dataset": "none"}).status_code == 404
+
+
+def test_hours_count_what_the_key_sees_whole(client: httpx2.Client, service: Service) -> None:
+    for name in ("open", "hidden", "masked"):
+        client.post("/datasets", json=ORDERS | {"name": name})
+        client.post(f"/datasets/{name}/writes", json=upsert({"id": 1}))
+    service.work()
+    grants = [{"datasets": "open"}, {"datasets": "masked", "mask": ["note"]}]
+    made = client.post("/keys", json={"name": "part", "scopes": ["read"], "grants": grants}).json()
+    with service.client(made["api_key"]) as reader:
+        assert sum(each["rows_in"] for each in hours(reader)) == 1
+        assert reader.get("/overview/hours", params={"dataset": "hidden"}).status_code == 404
+        assert reader.get("/overview/hours", params={"dataset": "masked"}).status_code == 403
