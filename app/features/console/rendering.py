@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +19,14 @@ from app.features.console.charts import CHARTS
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_CELL_CHARACTERS: Final = 120
 _THOUSAND: Final = 1_000
+_PROBLEMS: Final = {
+    "late": "late",
+    "source": "its source fails",
+    "view": "its refresh fails",
+    "webhook": "a webhook is paused",
+}
 _SPANS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -119,6 +127,22 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def problem_word(problem: str) -> str:
+    """A problem of a dataset, as GET /overview names it, in words."""
+    return _PROBLEMS.get(problem, problem)
+
+
+def shell(value: Any) -> str:
+    """The text as one word of a command line, quoted if it needs to be."""
+    return shlex.quote(str(value))
+
+
+def clipped(value: Any, characters: int = _CELL_CHARACTERS) -> str:
+    """The text; of a longer one its beginning, and `…`."""
+    text = str(value)
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
 def pretty(value: Any) -> str:
     """The JSON of a value, on several lines."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
@@ -142,6 +166,9 @@ def _environment() -> Environment:
         cell=cell,
         pretty=pretty,
         sentence=sentence,
+        problem_word=problem_word,
+        shell=shell,
+        clipped=clipped,
     )
     environment.globals.update(CHARTS, static=f"/console/static/{asset_version()}")
     return environment

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.support.http import TLS
 from tests.support.waiting import until
 
-PAGE = {"Accept": "text/html"}
 _numbers = count(1)
-
-
-@pytest.fixture
-def browser(service: Any) -> Iterator[Callable[[], httpx2.Client]]:
-    """Makes clients that keep cookies and send no bearer credential."""
-    clients: list[httpx2.Client] = []
-
-    def make() -> httpx2.Client:
-        clients.append(httpx2.Client(base_url=service.url, trust_env=False, verify=TLS, headers=PAGE))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
 
 
 @pytest.fixture

@@ -1,12 +1,21 @@
-"""All pages and forms."""
+"""All pages and forms. Modules are listed by name, one a line."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Final
 
 from app.features.console.page import ConsoleAction, ConsolePage
-from app.features.console.pages import datasets, home
+from app.features.console.pages import (
+    dataset,
+    datasets,
+    home,
+)
 
-_MODULES: Final = (home, datasets)
+_MODULES: Final[tuple[ModuleType, ...]] = (
+    dataset,
+    datasets,
+    home,
+)
 PAGES: Final[tuple[ConsolePage, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: Final[tuple[ConsoleAction, ...]] = tuple(action for module in _MODULES for action in module.ACTIONS)
