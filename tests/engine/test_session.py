@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +13,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from py4j.clientserver import ClientServerConnection
+from pyspark.errors import PySparkException
 
 from tests.support.spark import task_setup
 from workers.engine.jvm import MODULE_OPTIONS
 from workers.engine.large_tasks import LargeTurns
-from workers.engine.spark_engine import SparkEngine
-from workers.engine.spark_job import results_of
+from workers.engine.spark_engine import SparkEngine, _PackedTask
+from workers.engine.spark_job import missing_module, results_of
 from workers.engine.spark_settings import ClusterShare, cluster_settings, large_turns, socket_folder
+from workers.engine.task_setup import TaskSetup
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
 
@@ -180,3 +183,21 @@ def test_cores_of_this_machine_are_counted() -> None:
 def test_large_tasks_leave_cores_of_a_cluster_to_others(cores: int, at_a_time: int, per_tenant: int) -> None:
     share = ClusterShare(cores_max=cores, executor_cores=1, executor_memory_bytes=2**30)
     assert large_turns("spark://h:7077", share) == LargeTurns(at_a_time=at_a_time, per_tenant=per_tenant)
+
+
+def without_a_module(_setup: TaskSetup, _number: int, _items: Iterable[bytes]) -> Iterator[bytes]:
+    import_module("headwater_module_that_nothing_installs")
+    return iter(())
+
+
+def test_module_that_a_task_lacks_is_an_error_of_imports(
+    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.engine.spark_engine.run_partition", without_a_module)
+    with pytest.raises(ImportError, match="No module named 'headwater_module_that_nothing_installs'"):
+        engine._run_round([_PackedTask(data=b"", key=None)], "tenant/job-1")
+
+
+def test_other_errors_of_tasks_are_no_errors_of_imports() -> None:
+    assert missing_module(PySparkException("ImportError is a word of this text")) is None
+    assert missing_module(ValueError("ImportError: no")) is None

@@ -33,7 +33,7 @@ from workers.engine.large_tasks import LargeTasks, LargeTurns
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
 from workers.engine.pools import FairPools
 from workers.engine.rounds import Rounds
-from workers.engine.spark_job import results_of
+from workers.engine.spark_job import missing_module, results_of
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
@@ -265,6 +265,8 @@ class SparkEngine:
                 raise EngineStopped(tag) from error
             if not self.alive(error):
                 self._died()
+            if (missing := missing_module(error)) is not None:
+                raise missing from error
             raise
         else:
             # The cancellation came after the last job of the block.

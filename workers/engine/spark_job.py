@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.core.rdd import RDD
+from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 from pyspark.util import _load_from_socket
+
+# The last line of the traceback of a Python process, which Spark passes on as a text.
+_IMPORT: Final = re.compile(r"^(?:ModuleNotFound|Import)Error: (.{1,500})$", re.MULTILINE)
 
 
 def results_of(tasks: RDD[bytes], run: Callable[[int, Iterable[bytes]], Iterator[bytes]]) -> list[bytes]:
@@ -27,3 +33,14 @@ def results_of(tasks: RDD[bytes], run: Callable[[int, Iterable[bytes]], Iterator
     socket_info = jvm.PythonRDD.serveIterator(jvm.PythonUtils.toSeq(java_array).iterator(), "results")
     with _load_from_socket(socket_info, NoOpSerializer()) as results:
         return list(results)
+
+
+def missing_module(error: Exception) -> ImportError | None:
+    """The error of imports of a task, if Spark reports one; None for any other exception.
+
+    Tasks run no Python of users, and errors of SQL are converted before.
+    """
+    if not isinstance(error, Py4JJavaError | PySparkException):
+        return None
+    match = _IMPORT.search(str(error))
+    return None if match is None else ImportError(match[1])

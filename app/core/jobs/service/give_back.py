@@ -11,6 +11,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Claim
 from app.infra.errors import Unavailable
 from app.infra.outages import awaited
+from app.kernel.format.errors import HeadwaterError
 
 _log = logging.getLogger(__name__)
 # While the database is out of reach, the claims are kept and given back once it answers.
@@ -57,3 +58,19 @@ def give_back(
             return True
     _log.warning("the database stays away; the leases of %d job(s) will run out", len(claims))
     return True
+
+
+def fault_of_imports(error: BaseException) -> HeadwaterError | None:
+    """The error of a job whose process cannot import a module, by the exception or by one that has caused it.
+
+    None for any other exception. Another attempt would end in the same way.
+    """
+    cause: BaseException | None = None if isinstance(error, HeadwaterError) else error
+    while cause is not None:
+        if isinstance(cause, ImportError):
+            return HeadwaterError(
+                f"A process of a worker cannot import a module: {cause}. "
+                "The operator installs the packages of this release in the environment of the worker."
+            )
+        cause = cause.__cause__
+    return None

@@ -12,7 +12,7 @@ from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobDeclaration, JobKind
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.service.give_back import give_back
+from app.core.jobs.service.give_back import fault_of_imports, give_back
 from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import TimeLimit
 from app.core.jobs.stages import Stages
@@ -101,6 +101,9 @@ class RunTasks:
 
     def _end(self, job: Job, error: Exception) -> None:
         """Fails the task. Raises an unexpected error."""
+        if (missing := fault_of_imports(error)) is not None:
+            _log.error("a module is missing for task %s", job.id, exc_info=error)
+            error = missing
         if isinstance(error, HeadwaterError):
             if job.access is not None and job.access.restricted:
                 _log.warning("task %s failed: %s", job.id, error.detail)

@@ -17,7 +17,7 @@ from app.core.jobs.errors import EngineStopped, TimeLimitExceeded
 from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.service.give_back import give_back
+from app.core.jobs.service.give_back import fault_of_imports, give_back
 from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.core.jobs.service.time_slice import SliceUsed, TimeSlice
@@ -148,14 +148,16 @@ class RunWrites:
 
     def _end(self, group: WriteGroup, error: Exception) -> None:
         """Ends the writes that the error concerns. Raises an unexpected error."""
-        match error:
+        match fault_of_imports(error) or error:
             case SliceUsed():
                 _log.info("group %s has used up its time slice: it runs again with slow ones", group.tag)
                 self.jobs.slow_down(group.tenant_id, group.claims)
-            case NotStorable() | TimeLimitExceeded():
-                self._fail_alone(group, error)
-            case HeadwaterError():
-                self._fail_affected(group, error)
+            case NotStorable() | TimeLimitExceeded() as fault:
+                self._fail_alone(group, fault)
+            case HeadwaterError() as fault:
+                if fault is not error:
+                    _log.error("a module is missing for group %s", group.tag, exc_info=error)
+                self._fail_affected(group, fault)
             case _:
                 _log.error("group %s died; its jobs go back into the queue", group.tag, exc_info=error)
                 self.jobs.release(group.tenant_id, group.claims)

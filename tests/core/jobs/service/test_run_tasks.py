@@ -157,6 +157,12 @@ def test_task_waits_for_the_environment(how: Exception, what: str) -> None:
     assert world.jobs.done == [(f"waits for the {what}", [JOB.claim])]
 
 
+def test_missing_module_fails_the_task() -> None:
+    world = World(Ends(ModuleNotFoundError("No module named 'pandas'")))
+    assert world.run()
+    assert world.jobs.done == [("failed", (JOB.claim, "internal", {}))]
+
+
 def test_unexpected_error_releases_the_task() -> None:
     world = World(Ends(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):

@@ -333,6 +333,18 @@ def test_write_whose_input_is_damaged_fails_and_the_others_run_again(writing: Wr
     assert writing.rows() == [row(2)]
 
 
+def test_missing_module_fails_the_writes_with_its_name(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    error = RuntimeError("the task ended")
+    error.__cause__ = ModuleNotFoundError("No module named 'pandas'")
+    writing.engine.before_merge = [raising(error)]
+    assert writing.run()
+    assert writing.ended(job_id) == ("failed", "internal")
+    fault = writing.job(job_id).error
+    assert fault is not None
+    assert "No module named 'pandas'" in fault.detail
+
+
 def test_unexpected_error_returns_the_writes_to_the_queue(writing: Writing) -> None:
     jobs = [writing.send([row(1)]), writing.send([row(2)])]
     writing.engine.before_merge = [raising(ZeroDivisionError("a bug"))]
