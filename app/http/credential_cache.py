@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -109,6 +109,13 @@ class Credentials:
             return None
         self._note_use(entry.principal)
         return entry.principal
+
+    def lookup(self, address: str) -> AbstractAsyncContextManager[None]:
+        """A turn in which a secret of this address is looked up that is no credential, such as that of a link.
+
+        It shares the bounds of keys that are not known. Entering it raises RateLimited, Unavailable.
+        """
+        return _lookup(self._lookups, address)
 
     def check_of(self, credential: Credential, tenant_id: str) -> CredentialCheck:
         """The check of a credential of this tenant, for a request that stays open. Called on the event loop."""

@@ -19,7 +19,7 @@ from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import REQUEST_ID, on_headwater_error
-from app.http.protocols import AS_SENT, SERVICE, RequestAsSent
+from app.http.protocols import AS_SENT, INNER, SERVICE, RequestAsSent
 from app.http.request import DATASET_NAME, JOB_ID
 from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
@@ -52,8 +52,8 @@ def edge(
 ) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged.
 
-    `unread` counts large bodies while they are sent. `on_end`: called after each request with a principal, with the
-    bytes of the body that was sent.
+    `unread` counts large bodies while they are sent. `on_end`: called after each request of a client with a principal,
+    with the bytes of the body that was sent.
     """
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
@@ -71,7 +71,8 @@ def edge(
         finally:
             exchange.log()
             audited_requests.ended(exchange.scope, exchange.status)
-            if (principal := exchange.scope.get("user")) is not None:
+            # What a page requests within the process is not sent to its reader.
+            if INNER not in scope and (principal := exchange.scope.get("user")) is not None:
                 on_end(principal, exchange.sent_bytes)
 
     return serve

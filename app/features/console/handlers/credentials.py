@@ -61,8 +61,13 @@ def cookie_name(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return f"headwater_console_{hashlib.sha256(host.encode()).hexdigest()[:8]}"
 
 
-def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: NewSession | None) -> Cookie:
-    """The cookie of a session; None removes it. `Lax`: a link from another site finds the reader signed in."""
+def session_cookie(
+    connection: ASGIConnection[Any, Any, Any, Any], session: NewSession | None, public_url: str
+) -> Cookie:
+    """The cookie of a session; None removes it. `Lax`: a link from another site finds the reader signed in.
+
+    `public_url`: the address of the service. It is that of HTTPS behind a proxy whose requests are of HTTP.
+    """
     seconds = 0 if session is None else max(int((session.ends_at - datetime.now(UTC)).total_seconds()), 1)
     return Cookie(
         key=cookie_name(connection),
@@ -70,21 +75,39 @@ def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: NewS
         path="/console",
         max_age=seconds,
         httponly=True,
-        secure=connection.scope["scheme"] == "https",
+        secure=is_secure(connection, public_url),
         samesite="lax",
     )
 
 
-def refuse_other_sites(connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Raises Forbidden for a form that a page of another site has sent. Browsers say where a form comes from."""
+def is_secure(connection: ASGIConnection[Any, Any, Any, Any], public_url: str) -> bool:
+    """Whether browsers reach the console by HTTPS, so that they must send its cookies by HTTPS only."""
+    scope: Any = connection.scope
+    return scope["scheme"] == "https" or urlsplit(public_url).scheme == "https"
+
+
+def refuse_other_sites(connection: ASGIConnection[Any, Any, Any, Any], public_url: str) -> None:
+    """Raises Forbidden for a form that a page of another site has sent. Browsers name the site of a form.
+
+    `public_url`: the address of the service, which a proxy may have replaced in the header Host.
+    """
     site = connection.headers.get("sec-fetch-site")
     origin = connection.headers.get("origin")
     if site is not None:
         foreign = site not in ("same-origin", "none")
     else:
-        foreign = origin is not None and urlsplit(origin).netloc != connection.headers.get("host", "")
+        own = {connection.headers.get("host", ""), urlsplit(public_url).netloc}
+        foreign = origin is not None and _host_of(origin) not in own
     if foreign:
         raise Forbidden("a page of another site has sent this form: open the console and try again")
+
+
+def _host_of(origin: str) -> str:
+    """The host and port of an origin; `-` for one that has none, such as `null`."""
+    try:
+        return urlsplit(origin).netloc or "-"
+    except ValueError:
+        return "-"
 
 
 def refuse_unknown_form(session: ConsoleSession, token: str) -> None:

@@ -53,7 +53,7 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
 
     @post(f"/console{action.path}", opt=_OPTIONS, status_code=200)
     async def post_form(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
-        refuse_other_sites(request)
+        refuse_other_sites(request, public_url)
         form = await read_form(request)
         refuse_unknown_form(_session(request), form.text("token"))
         visit = _visit(request, public_url)

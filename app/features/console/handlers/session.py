@@ -9,10 +9,11 @@ import msgspec
 from litestar import get, post
 from litestar.params import QueryParameter
 
-from app.access.tenants.values import API_KEY, Principal
+from app.access.tenants.values import API_KEY, ActorKind, ActorSecret, Principal
 from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
+    cookie_name,
     refuse_other_sites,
     refuse_unknown_form,
     session_cookie,
@@ -21,12 +22,12 @@ from app.features.console.handlers.forms import read_form
 from app.features.console.handlers.responses import html, see_other
 from app.features.console.rendering import render
 from app.features.console.service import Sessions
-from app.features.console.values import NewSession
+from app.features.console.values import NewSession, has_form_of_secret
 from app.http.auth import PUBLIC, needs
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
-from app.http.protocols import SCHEME
+from app.http.protocols import SCHEME, is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 
@@ -40,7 +41,7 @@ class SignInLink(msgspec.Struct, frozen=True, kw_only=True):
     """A link that signs in once."""
 
     url: str
-    """The address. The first visit uses it up."""
+    """The address. The sign-in uses it up."""
     expires_at: datetime
     """When it ends without a visit."""
 
@@ -67,17 +68,22 @@ async def create_sign_in_link(
 async def get_sign_in(
     request: ApiRequest,
     sessions: Provided[Sessions],
+    credentials: Provided[Credentials],
     threads: Provided[Threads],
+    public_url: Provided[str],
     target: Next = "",
     link: Token = "",
 ) -> ApiResponse[str]:
-    """The page of the sign-in. With the token of a link, the sign-in itself."""
+    """The page of the sign-in. With the token of a link that the reader has opened, the sign-in itself.
+
+    A request that may be of a program, such as one that checks links in mails, uses no link up: it gets the page with
+    the button that does. So does a request that a page of another site has caused.
+    """
     if not link:
         return html(_form(target, ""))
-    session = await threads.run(sessions.follow, link)
-    if session is None:
-        return html(_form(target, _USED), status=401)
-    return _signed_in(request, session, target)
+    if is_head(request.scope) or not _is_opened_by_reader(request):
+        return html(_form(target, "", link))
+    return await _followed(request, sessions, credentials, threads, public_url, link, target)
 
 
 @post("/console/session", opt={PUBLIC: True}, status_code=200)
@@ -86,40 +92,88 @@ async def begin_session(
     credentials: Provided[Credentials],
     sessions: Provided[Sessions],
     threads: Provided[Threads],
+    public_url: Provided[str],
 ) -> ApiResponse[str]:
-    """Begins a session with the API key in the field `api_key`, and leads to the page in the field `next`."""
-    refuse_other_sites(request)
+    """Begins a session with the API key in the field `api_key`, or with the token of a link in the field `link`, and
+    leads to the page in the field `next`.
+    """
+    refuse_other_sites(request, public_url)
     form = await read_form(request)
-    key, target = form.text("api_key"), form.text("next")
-    address = "" if request.client is None else request.client.host
-    principal = await credentials.principal(key, address) if API_KEY.fullmatch(key) else None
+    key, link, target = form.text("api_key"), form.text("link"), form.text("next")
+    if link:
+        return await _followed(request, sessions, credentials, threads, public_url, link, target)
+    principal = await credentials.principal(key, _address(request)) if API_KEY.fullmatch(key) else None
     if principal is None:
         return html(_form(target, _NO_KEY), status=401)
-    return _signed_in(request, await threads.run(sessions.begin, principal), target)
+    session = await threads.run(sessions.begin, principal)
+    await _end_previous(request, sessions, credentials, threads)
+    return _signed_in(request, session, target, public_url)
 
 
 @post("/console/session/end", opt=needs(None) | {SCHEME: CONSOLE_SESSIONS}, status_code=200)
 async def end_session(
-    request: ApiRequest, sessions: Provided[Sessions], threads: Provided[Threads]
+    request: ApiRequest, sessions: Provided[Sessions], threads: Provided[Threads], public_url: Provided[str]
 ) -> ApiResponse[str]:
     """Ends the session of the request."""
-    refuse_other_sites(request)
+    refuse_other_sites(request, public_url)
     session: Any = request.auth
     assert isinstance(session, ConsoleSession)
     refuse_unknown_form(session, (await read_form(request)).text("token"))
     await threads.run(sessions.end, request.user, session.secret)
-    return see_other("/console/sign-in", cookies=(session_cookie(request, None),))
+    return see_other("/console/sign-in", cookies=(session_cookie(request, None, public_url),))
 
 
-def _signed_in(request: ApiRequest, session: NewSession, target: str) -> ApiResponse[str]:
-    return see_other(_own_page(target), cookies=(session_cookie(request, session),))
+async def _followed(
+    request: ApiRequest,
+    sessions: Sessions,
+    credentials: Credentials,
+    threads: Threads,
+    public_url: str,
+    link: str,
+    target: str,
+) -> ApiResponse[str]:
+    """The response to the token of a link, which this uses up. Raises RateLimited, Unavailable."""
+    async with credentials.lookup(_address(request)):
+        session = await threads.run(sessions.follow, link)
+    if session is None:
+        return html(_form(target, _USED), status=401)
+    await _end_previous(request, sessions, credentials, threads)
+    return _signed_in(request, session, target, public_url)
+
+
+async def _end_previous(
+    request: ApiRequest, sessions: Sessions, credentials: Credentials, threads: Threads
+) -> None:
+    """Ends the session that the browser had: its cookie is replaced, so nothing could end it later."""
+    secret = request.cookies.get(cookie_name(request), "")
+    if not has_form_of_secret(secret):
+        return
+    principal = await credentials.principal(ActorSecret(ActorKind.SESSION, secret), _address(request))
+    if principal is not None:
+        await threads.run(sessions.end, principal, secret)
+
+
+def _is_opened_by_reader(request: ApiRequest) -> bool:
+    """Whether a browser states that its reader has opened the address, and no page or program of another has."""
+    fields = request.headers
+    opened = fields.get("sec-fetch-site") == "none" and fields.get("sec-fetch-mode") == "navigate"
+    return opened and "sec-purpose" not in fields and "purpose" not in fields
+
+
+def _address(request: ApiRequest) -> str:
+    return "" if request.client is None else request.client.host
+
+
+def _signed_in(request: ApiRequest, session: NewSession, target: str, public_url: str) -> ApiResponse[str]:
+    return see_other(_own_page(target), cookies=(session_cookie(request, session, public_url),))
 
 
 def _own_page(target: str) -> str:
     """A page of the console; the first one for any other address."""
-    inside = target.startswith("/console/") and "\\" not in target and target.isprintable()
-    return target if inside else "/console"
+    inside = target.startswith("/console/") and "\\" not in target
+    return target if inside and target.isascii() and target.isprintable() else "/console"
 
 
-def _form(target: str, fault: str) -> str:
-    return render("sign_in.html", {"target": _own_page(target), "fault": fault, "visit": None, "calls": ()})
+def _form(target: str, fault: str, link: str = "") -> str:
+    context = {"target": _own_page(target), "fault": fault, "link": link, "visit": None, "calls": ()}
+    return render("sign_in.html", context)

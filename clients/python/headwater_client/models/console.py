@@ -11,6 +11,6 @@ class SignInLink(msgspec.Struct, frozen=True, kw_only=True):
     """A link that signs in once."""
 
     url: str
-    """The address. The first visit uses it up."""
+    """The address. The sign-in uses it up."""
     expires_at: datetime
     """When it ends without a visit."""
