@@ -25,6 +25,7 @@ from clients.demo.flights_view import ViewBehind, show_view, verify
 from clients.demo.fold import FeedBroken, difference, fold
 from clients.demo.replay import Batch, Follower, Written, write_batches
 from clients.demo.screen import Screen
+from clients.demo.sign_in import sign_in_link
 from headwater_client import Dataset, Headwater, JobUnfinished, Problem
 from headwater_client.cli.failure import CommandError
 
@@ -114,7 +115,9 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
         screen.say(f"\nThe whole demo took {time.monotonic() - began:.0f} s.")
         if not equal:
             raise CommandError("the tables differ")
-        report.where_next(screen, data, note.url, correction, kept=kept, stays=stay)
+        # On a terminal only: others may read a file or a pipe.
+        link = sign_in_link(client, "/console") if stay and screen.console.is_terminal else None
+        report.where_next(screen, data, note.url, correction, kept=kept, stays=stay, link=link)
         if stay:
             _wait_for_ctrl_c()
 

@@ -168,8 +168,13 @@ def verdict(
             screen.say(f"[bold green]fold(feed) = {name}[/], every value of every row")
 
 
-def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, stays: bool) -> None:
-    """Prints commands for further steps; the feed of these data is shown from position `since`."""
+def where_next(
+    screen: Screen, data: Path, url: str, since: int, *, kept: bool, stays: bool, link: str | None = None
+) -> None:
+    """Prints commands for further steps; the feed of these data is shown from position `since`.
+
+    `link`: signs in to the console; None where others may read the output.
+    """
     folder = data if kept or stays else Path("flights-data")
     # Another run has its changes at other positions.
     since = since if kept or stays else 0
@@ -201,5 +206,11 @@ def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, 
         f"curl -sH \"$auth\" '{url}/datasets/flights/timeline?page_size=3'",
         f"curl -sH \"$auth\" '{url}/datasets/late_flights/changes?limit=4'",
     ]
+    lines.append(
+        f"HEADWATER_URL={url} HEADWATER_API_KEY=$(cat {folder}/operator.key) .venv/bin/headwater console"
+    )
     for line in lines:
         screen.console.print(Text(f"  {line}"), soft_wrap=True)
+    if link is not None:
+        screen.say("\nThe console has pages of these data. This link signs in once, within 10 minutes:")
+        screen.console.print(Text(f"  {link}"), soft_wrap=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Final
 
+from clients.demo.sign_in import sign_in_link
 from clients.demo.trip_generator import CITIES, KEY, Row, TripGenerator, trips_dataset
 from headwater_client import Dataset, Headwater, Job, JobUnfinished, Problem, WriteOptions
 from headwater_client.cli.failure import CommandError
@@ -107,6 +109,12 @@ def _run(steps: Steps, generator: TripGenerator, rows: int) -> None:
     print(
         f"\nAll reads agree. The dataset {dataset.name} stays: read its rows, its changes and its timeline."
     )
+    if sys.stdout.isatty():
+        # Not to a file or a pipe, which others may read.
+        link = sign_in_link(client, f"/console/datasets/{dataset.name}")
+        print(f"The console has its page. This link signs in once, within 10 minutes:\n  {link}")
+    else:
+        print("`headwater console` prints a link that signs in to the console, which has its page.")
 
 
 def _folded(client: Headwater, dataset: Dataset) -> set[tuple[str, str]]:

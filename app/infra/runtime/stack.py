@@ -151,6 +151,19 @@ def _start(
     to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
     to_standard_error("writes are accepted, and wait until the worker is ready")
     supervisor.wait_ready("worker")
+    _report_console(port, api_key, certificate)
+
+
+def _report_console(port: int, api_key: str, certificate: str | None) -> None:
+    """Reports how to open the console: on a terminal a link that signs in, elsewhere the command that prints one.
+
+    Others may read what is written to a file or a pipe, such as the log of a system.
+    """
+    link = sign_in_link(port, api_key, certificate) if sys.stderr.isatty() else None
+    if link is None:
+        to_standard_error("`headwater console` prints a link that signs in to the console")
+    else:
+        to_standard_error(f"console: {link} (signs in once, within 10 minutes)")
 
 
 def _start_worker(
@@ -247,13 +260,13 @@ def is_api_ready(port: int, certificate: str | None = None) -> bool:
     `certificate`: the file with the certificate of an API that serves HTTPS. Its names are those of clients' URLs, so
     they are not compared with the loopback address.
     """
-    status, _ = _answer(port, certificate, "/health/ready", {})
+    status, _ = _answer(port, certificate, "GET", "/health/ready", {})
     return status == 200
 
 
 def is_worker_ready(port: int, api_key: str, certificate: str | None = None) -> bool:
     """Whether the API knows of a live worker. `api_key`: an operator's. `certificate`: as of `is_api_ready`."""
-    status, body = _answer(port, certificate, "/health/service", {"Authorization": f"Bearer {api_key}"})
+    status, body = _answer(port, certificate, "GET", "/health/service", _authorized(api_key))
     if status not in (200, 503):
         return False
     try:
@@ -263,14 +276,32 @@ def is_worker_ready(port: int, api_key: str, certificate: str | None = None) -> 
         return False
 
 
-def _answer(port: int, certificate: str | None, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def sign_in_link(port: int, api_key: str, certificate: str | None = None) -> str | None:
+    """A link that signs in to the console once, as this key; None if the API does not make one.
+
+    `certificate`: as of `is_api_ready`.
+    """
+    _, body = _answer(port, certificate, "POST", "/sign-in-links", _authorized(api_key))
+    try:
+        return str(json.loads(body)["url"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _authorized(api_key: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {api_key}"}
+
+
+def _answer(
+    port: int, certificate: str | None, method: str, path: str, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
     """The status and the body; 0 where nothing answers."""
     connection = HTTPConnection(LOOPBACK, port, timeout=_PROBE_SECONDS)
     try:
         if certificate is not None:
             context = _trusting(certificate)
             connection = HTTPSConnection(LOOPBACK, port, timeout=_PROBE_SECONDS, context=context)
-        connection.request("GET", path, headers=dict(headers))
+        connection.request(method, path, headers=dict(headers))
         response = connection.getresponse()
         return response.status, response.read()
     except (OSError, HTTPException):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,20 +25,6 @@ PAGE = {"Accept": "text/html"}
 OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 PUBLIC_URL = "https://lake.example.com"
 _numbers = count(1)
-
-
-@pytest.fixture
-def visitor(service: Service) -> Iterator[Callable[[], httpx2.Client]]:
-    """Makes clients that keep cookies."""
-    clients: list[httpx2.Client] = []
-
-    def make() -> httpx2.Client:
-        clients.append(httpx2.Client(base_url=service.url, trust_env=False, verify=TLS, headers=PAGE))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
 
 
 @pytest.fixture
@@ -84,66 +70,66 @@ def behind_proxy(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Servic
     ids=str,
 )
 def test_what_no_reader_has_opened_gets_a_button_and_uses_no_link_up(
-    visitor: Any, link: str, headers: dict[str, str]
+    browser: Any, link: str, headers: dict[str, str]
 ) -> None:
-    answer = visitor().get(f"{link}&next=/console/datasets", headers=headers)
+    answer = browser().get(f"{link}&next=/console/datasets", headers=headers)
     assert answer.status_code == 200
     assert "set-cookie" not in answer.headers
     token = link.rpartition("=")[2]
     assert f'name="link" value="{token}"' in answer.text
-    reader = visitor()
+    reader = browser()
     begun = reader.post("/console/session", data={"link": token, "next": "/console/datasets"})
     assert (begun.status_code, begun.headers["location"]) == (303, "/console/datasets")
     assert reader.get("/console/datasets").status_code == 200
-    assert visitor().post("/console/session", data={"link": token}).status_code == 401
+    assert browser().post("/console/session", data={"link": token}).status_code == 401
 
 
-def test_head_uses_no_link_up(visitor: Any, link: str) -> None:
-    answer = visitor().head(link, headers=OPENED)
+def test_head_uses_no_link_up(browser: Any, link: str) -> None:
+    answer = browser().head(link, headers=OPENED)
     assert (answer.status_code, answer.content) == (200, b"")
     assert "set-cookie" not in answer.headers
-    assert visitor().get(link, headers=OPENED).status_code == 303
+    assert browser().get(link, headers=OPENED).status_code == 303
 
 
-def test_a_form_of_another_site_uses_no_link_up(visitor: Any, link: str) -> None:
+def test_a_form_of_another_site_uses_no_link_up(browser: Any, link: str) -> None:
     data = {"link": link.rpartition("=")[2]}
-    refused = visitor().post("/console/session", data=data, headers={"Sec-Fetch-Site": "cross-site"})
+    refused = browser().post("/console/session", data=data, headers={"Sec-Fetch-Site": "cross-site"})
     assert refused.status_code == 403
-    assert visitor().post("/console/session", data=data).status_code == 303
+    assert browser().post("/console/session", data=data).status_code == 303
 
 
 @pytest.mark.parametrize("wrong", ["x", "hws_" + "a" * 43, "hws_" + "a" * 44, "\N{SNOWMAN}"])
-def test_what_is_no_link_signs_nobody_in(visitor: Any, wrong: str) -> None:
-    answer = visitor().post("/console/session", data={"link": wrong})
+def test_a_wrong_link_is_refused(browser: Any, wrong: str) -> None:
+    answer = browser().post("/console/session", data={"link": wrong})
     assert answer.status_code == 401
     assert "used already" in answer.text
     assert "set-cookie" not in answer.headers
 
 
 def test_links_that_an_address_guesses_are_limited_as_its_keys_are(
-    visitor: Any, service: Service, link: str
+    browser: Any, service: Service, link: str
 ) -> None:
     lookups = service.api.dependencies["credentials"]._lookups  # type: ignore[attr-defined]
     waiting, lookups.demand = lookups.demand, lambda _: ADDRESS_LOOKUPS_MAX
     try:
-        answer = visitor().post("/console/session", data={"link": new_secret()})
+        answer = browser().post("/console/session", data={"link": new_secret()})
     finally:
         lookups.demand = waiting
     assert answer.status_code == 429
     assert answer.headers["content-type"].startswith("text/html")
-    assert visitor().get(link, headers=OPENED).status_code == 303
+    assert browser().get(link, headers=OPENED).status_code == 303
 
 
 @pytest.mark.parametrize("target", ["/console/\N{SNOWMAN}", "/console/a\r\nb", "/consoles", "/console//\\x"])
 def test_a_target_that_no_header_can_have_leads_to_the_first_page(
-    visitor: Any, operator_key: str, target: str
+    browser: Any, operator_key: str, target: str
 ) -> None:
-    begun = visitor().post("/console/session", data={"api_key": operator_key, "next": target})
+    begun = browser().post("/console/session", data={"api_key": operator_key, "next": target})
     assert (begun.status_code, begun.headers["location"]) == (303, "/console")
 
 
-def test_a_sign_in_ends_the_session_that_the_browser_had(visitor: Any, operator_key: str) -> None:
-    client, copy = visitor(), visitor()
+def test_a_sign_in_ends_the_session_that_the_browser_had(browser: Any, operator_key: str) -> None:
+    client, copy = browser(), browser()
     client.post("/console/session", data={"api_key": operator_key})
     copy.cookies.update(client.cookies)
     first = dict(client.cookies)
@@ -154,8 +140,8 @@ def test_a_sign_in_ends_the_session_that_the_browser_had(visitor: Any, operator_
     until(lambda: copy.get("/console/datasets").status_code == 303, "the end of the session before")
 
 
-def test_a_session_never_has_a_secret_that_a_client_chose(visitor: Any, operator_key: str) -> None:
-    client = visitor()
+def test_a_session_never_has_a_secret_that_a_client_chose(browser: Any, operator_key: str) -> None:
+    client = browser()
     chosen = new_secret()
     name = cookie_name(client.build_request("GET", "/console"))
     begun = client.post(
@@ -166,36 +152,36 @@ def test_a_session_never_has_a_secret_that_a_client_chose(visitor: Any, operator
     assert client.get("/console/datasets", headers={"Cookie": f"{name}={chosen}"}).status_code == 303
 
 
-def test_a_suspended_tenant_signs_in_and_reads(visitor: Any, service: Service) -> None:
+def test_a_suspended_tenant_signs_in_and_reads(browser: Any, service: Service) -> None:
     tenant = f"sign-in-suspended-{next(_numbers)}"
     key = service.new_key(tenant)
     with service.client(key) as api:
         assert api.post("/datasets", json=ORDERS).status_code == 201
     service.tenants.change(tenant, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
-    client = visitor()
+    client = browser()
     assert client.post("/console/session", data={"api_key": key}).status_code == 303
     assert client.get("/console/datasets").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/console", "/console/sign-in", "/console/session", "/console/nowhere"])
-def test_options_of_the_console_need_no_session(visitor: Any, path: str) -> None:
-    answer = visitor().options(path)
+def test_options_of_the_console_need_no_session(browser: Any, path: str) -> None:
+    answer = browser().options(path)
     assert answer.status_code == (404 if path.endswith("nowhere") else 204)
     assert answer.content == b"" or answer.status_code == 404
 
 
-def test_head_of_a_page_has_its_status_and_no_body(visitor: Any, operator_key: str) -> None:
-    client = visitor()
+def test_head_of_a_page_has_its_status_and_no_body(browser: Any, operator_key: str) -> None:
+    client = browser()
     assert client.head("/console/datasets").status_code == 303
     client.post("/console/session", data={"api_key": operator_key})
     answer = client.head("/console/datasets")
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_page_counts_as_one_request_of_its_key(visitor: Any, service: Service, operator_key: str) -> None:
+def test_a_page_counts_as_one_request_of_its_key(browser: Any, service: Service, operator_key: str) -> None:
     with service.client(operator_key) as api:
         made = api.post("/keys", json={"name": "visitor", "scopes": ["read"]}).json()
-        client = visitor()
+        client = browser()
         client.post("/console/session", data={"api_key": made["api_key"]})
         sent = sum(len(client.get("/console/datasets").content) for _ in range(3))
 
@@ -219,6 +205,6 @@ def test_a_cookie_is_for_https_where_clients_come_by_https(behind_proxy: Service
         assert client.post("/console/session", data={"api_key": key}, headers=other).status_code == 403
 
 
-def test_a_cookie_of_http_is_not_for_https_only(visitor: Any, operator_key: str) -> None:
-    begun = visitor().post("/console/session", data={"api_key": operator_key})
+def test_a_cookie_of_http_is_not_for_https_only(browser: Any, operator_key: str) -> None:
+    begun = browser().post("/console/session", data={"api_key": operator_key})
     assert "Secure" not in begun.headers["set-cookie"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import stat
@@ -45,6 +46,11 @@ class Handler(BaseHTTPRequestHandler):
         names = [name for name in os.environ if name.startswith("HEADWATER_")]
         given = {name: os.environ[name] for name in names} | {"checks": {"workers": {"ok": True}}}
         self.wfile.write(json.dumps({"pid": os.getpid(), "has_key": has_key, **given}).encode())
+    def do_POST(self):
+        key = self.headers["Authorization"].removeprefix("Bearer ")
+        self.send_response(201)
+        self.end_headers()
+        self.wfile.write(json.dumps({"url": f"http://{self.headers['Host']}{self.path}?as={key}"}).encode())
 assert sys.stdin.readline() == "\\n"
 has_key = (Path(os.environ["HEADWATER_DATA_DIR"]) / "operator.key").exists()
 HTTPServer((os.environ["HEADWATER_HOST"], int(os.environ["HEADWATER_PORT"])), Handler).serve_forever()
@@ -67,7 +73,7 @@ sys.stdin.read()
 class Service:
     """One `headwater up` as a process of its own."""
 
-    def __init__(self, data, init=INIT):
+    def __init__(self, data, init=INIT, stderr=subprocess.PIPE):
         self.data, self.port = data, free_port()
         program = f"""
 from pathlib import Path
@@ -84,7 +90,7 @@ run({self.port}, Path({str(data)!r}), programs=programs)
             "HEADWATER_API_KEY": "hw_client",
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program], cwd=ROOT, env=environment, stderr=stderr, text=True
         )
 
     def note(self):
@@ -133,7 +139,8 @@ def start(tmp_path):
     for service in services:
         if service.process.poll() is None:
             service.end()
-        service.process.stderr.close()
+        if service.process.stderr is not None:
+            service.process.stderr.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -166,6 +173,38 @@ def test_stack_announces_itself_and_stops_cleanly(start, number):
     assert (code, left) == (0, [])
     assert output.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
     assert not (service.data / "headwater.json").exists()
+
+
+def test_link_that_signs_in_is_shown_on_a_terminal_and_in_no_log(start):
+    service = start()
+    service.note()
+    link = f"http://127.0.0.1:{service.port}/sign-in-links?as=hw_first"
+    lines = []
+    for line in service.process.stderr:
+        lines.append(line)
+        if "`headwater console` prints a link" in line:
+            break
+    _, rest, _ = service.end()
+    assert "prints a link" in lines[-1]
+    assert link not in "".join([*lines, rest])
+
+    screen, terminal = pty.openpty()
+    try:
+        service = start(stderr=terminal)
+        shown = service.eventually(lambda: _shown(screen, until="10 minutes"))
+        service.end()
+    finally:
+        os.close(screen)
+        os.close(terminal)
+    assert f"console: http://127.0.0.1:{service.port}/sign-in-links?as=hw_first" in shown
+
+
+def _shown(screen, until):
+    """What a terminal shows until it shows a text."""
+    text = ""
+    while until not in text:
+        text += os.read(screen, 4096).decode()
+    return text
 
 
 def test_killed_children_are_named_and_restarted(start):
