@@ -27,6 +27,9 @@ EXPECTED = {number: "before" if number < 50 else "after" for number in range(150
 ROUND = "groups runs as"
 
 
+STATEMENTS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater worker' AND state = 'active'"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoppedRound:
     """Writes to several datasets whose worker stands still. `job_ids`: by dataset. `committed`: those that are done.
@@ -73,6 +76,8 @@ def during_the_shared_job(tables: list[Table]) -> Iterator[StoppedRound]:
     job_ids = submitted(tables)
     until(lambda: deployment.processes[WORKER].log().count(ROUND) > known, "a round of several groups")
     deployment.processes[WORKER].freeze()
+    # A COMMIT that was sent before ends by itself.
+    until(lambda: not deployment.query(STATEMENTS), "the statements of the worker to end")
     done = committed(tables)
     assert len(tables) - len(done) > 1, "the round had ended before the worker could be stopped"
     yield StoppedRound(job_ids=job_ids, committed=done, sessions=[])

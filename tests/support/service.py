@@ -53,6 +53,7 @@ from workers.engine.tasks import TaskResult, run_task
 from workers.wiring import follower_handlers, run_tasks, run_writes, start_rounds
 
 SCOPES = tuple(KeyScope)
+_WORK_SECONDS_MAX = 240.0
 
 
 class TasksInProcess(EngineInProcess):
@@ -132,11 +133,16 @@ class Service:
         )
 
     def work(self) -> None:
-        """Runs all waiting writes and tasks to their end, and what follows feeds until none of it is due."""
-        while any([self._work(), self._run_tasks(), self.run_followers(), self._run_sources()]):
-            pass
+        """Runs all waiting writes and tasks to their end, and what follows feeds until none of it is due.
 
-    def _work(self) -> bool:
+        Fails if that takes minutes: what fails each time may be due again each time.
+        """
+        deadline = time.monotonic() + _WORK_SECONDS_MAX
+        while any([self.run_waiting_writes(), self._run_tasks(), self.run_followers(), self._run_sources()]):
+            assert time.monotonic() < deadline, "work that is due again and again"
+
+    def run_waiting_writes(self) -> bool:
+        """Runs writes of datasets that wait; false if there were none."""
         waiting = self.jobs.runnable(10)
         for dataset in waiting:
             self.run_writes.run(dataset.tenant_id, dataset.dataset_id)

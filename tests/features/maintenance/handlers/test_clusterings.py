@@ -144,7 +144,7 @@ def test_group_changed_during_clustering_is_clustered_again(
     def delete() -> None:
         body = {"operation": "delete", "where": "id IN (2, 7)"}
         assert client.post(f"{plain}/writes", json=body).status_code == 202
-        assert service._work()
+        assert service.run_waiting_writes()
 
     planned = meanwhile(monkeypatch, delete)
     job = clustered(client, service, plain, columns=["n"])
@@ -162,7 +162,7 @@ def test_append_during_clustering_stays_beside_the_ordered_files(
 ) -> None:
     def append() -> None:
         assert client.post(f"{plain}/writes", json=insert(9)).status_code == 202
-        assert service._work()
+        assert service.run_waiting_writes()
 
     planned = meanwhile(monkeypatch, append)
     assert clustered(client, service, plain, columns=["n"])["committed_version"] == 5
