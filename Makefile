@@ -59,6 +59,8 @@ init: setup-up ## migrate HEADWATER_DATABASE_URL to head; make the first tenant 
 PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 # For building the programs of the cluster on a new machine, which takes about 80 s on 2 cores.
 PROGRAMS_SECONDS := 300
+# For each download of Chromium on a new machine, which takes about 15 s.
+CHROMIUM_SECONDS := 120
 # The commit of a tree without changes; nothing where the tree has some, or is no repository.
 CLEAN_COMMIT = test -z "$$(git status --porcelain 2>&1)" && git rev-parse HEAD
 test: ## everything CI checks; if all passes on a clean tree, its commit is written to .tested
@@ -69,7 +71,16 @@ test: ## everything CI checks; if all passes on a clean tree, its commit is writ
 test-all: check
 	@timeout $(PROGRAMS_SECONDS) $(MAKE) --no-print-directory cluster-programs || \
 		echo "the programs of the cluster are not all there: its tests are skipped, and say which one is missing"
+	@$(MAKE) --no-print-directory chromium || \
+		echo "there is no Chromium: the tests of pages in a browser are skipped, and say what is missing"
 	@$(BIN)/python -m pytest $(PYTEST) tests
+
+.PHONY: chromium test-console console-pictures
+chromium: ## bring Chromium for the tests of pages, on Debian: installed by root, else unpacked into .chromium
+	@$(PYTHON) -m tests.support.chromium --seconds $(CHROMIUM_SECONDS)
+
+test-console: setup chromium ## all tests of the console in Chromium; CI runs a share of them (about ten minutes)
+	@SHARES=long $(BIN)/python -m pytest tests/console
 
 # What starts no service. Of the migrations: which columns, constraints and indexes there are.
 QUICK := tests/architecture tests/docs tests/kernel tests/clients/test_models.py tests/migrations/test_expand.py \
@@ -279,4 +290,4 @@ audit: ## check the pinned packages for known vulnerabilities (needs the network
 	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) .venv-audit .venv-bench* .venv-open .venv-cluster .kafka .mariadb .iceberg build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit .venv-bench* .venv-open .venv-cluster .chromium .console-pictures .kafka .mariadb .iceberg build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -33,7 +33,7 @@ settings.register_profile("headwater", deadline=None, max_examples=a_third_of(10
 settings.load_profile("headwater")
 
 TESTS: Final = Path(__file__).parent
-_HEAVY: Final = frozenset({"cluster", "conformance", "engine", "flows", "spark"})
+_HEAVY: Final = frozenset({"cluster", "conformance", "console", "engine", "flows", "spark"})
 # Their tests need no server, apart from one module.
 _PURE: Final = frozenset({"architecture", "bench", "docs", "kernel"})
 _SERVED: Final = TESTS / "docs" / "test_document_examples.py"

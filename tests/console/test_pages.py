@@ -1,0 +1,67 @@
+"""Every page, whatever its reader has: nothing goes wrong in the browser, nothing is cut, all can read and reach it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.features.console.page import ConsolePage
+from app.features.console.pages.all import PAGES
+from app.features.console.rendering import assets
+from tests.console.conftest import HTML_BYTES_MAX, NARROW, SCRIPT_BYTES_MAX, WIDE, NewTab, compressed_bytes
+from tests.support.console_tenant import ConsoleTenant
+from tests.support.shares import share
+
+_STATES = ("data", "empty", "grants")
+_SCREENS = {
+    "light": (WIDE, "light"),
+    "dark": (WIDE, "dark"),
+    "narrow": (NARROW, "light"),
+    "narrow dark": (NARROW, "dark"),
+}
+# What a page needs from the address besides its path.
+_QUERIES = {"/search": "?q=readings"}
+
+
+def _name(page: ConsolePage) -> str:
+    return page.path or "home"
+
+
+@share(9)
+@pytest.mark.parametrize("screen", _SCREENS)
+@pytest.mark.parametrize("state", _STATES)
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_page(
+    page: ConsolePage, state: str, screen: str, tenants: dict[str, ConsoleTenant], new_tab: NewTab
+) -> None:
+    width, scheme = _SCREENS[screen]
+    tenant = tenants["no rows" if state == "empty" and "{dataset:" in page.path else state]
+    tab = new_tab(tenant, width=width, scheme=scheme)
+    response = tab.open(tenant.address(page.path) + _QUERIES.get(page.path, ""))
+    assert response.status in ((200, 403, 404) if state != "data" else (200,)), tab.page.inner_text("main")
+    assert len(response.body()) <= HTML_BYTES_MAX
+    assert tab.page.locator("h1").count() == 1
+    assert tab.page.title() != "taken"
+    assert tab.faults == []
+    assert tab.layout() == []
+    assert tab.violations() == []
+
+
+@share(9)
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_page_can_be_read_without_scripts(
+    page: ConsolePage, tenants: dict[str, ConsoleTenant], new_tab: NewTab
+) -> None:
+    tenant = tenants["data"]
+    address = tenant.address(page.path) + _QUERIES.get(page.path, "")
+    texts = []
+    for scripts in (False, True):
+        tab = new_tab(tenant, scripts=scripts)
+        tab.open(address)
+        texts.append([each.split("\n")[0] for each in tab.page.locator("h1, h2, th").all_inner_texts()])
+    assert texts[0], "a page without a heading"
+    assert set(texts[0]) >= set(texts[1])
+
+
+def test_scripts_are_small() -> None:
+    size = sum(compressed_bytes(content) for name, content in assets().items() if name.endswith(".js"))
+    assert size <= SCRIPT_BYTES_MAX
