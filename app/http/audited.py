@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 import msgspec
 from litestar.connection import ASGIConnection
@@ -56,7 +57,7 @@ class AuditedRequests:
                 outcome=AccessOutcome.ALLOWED,
                 status=int(getattr(handler, "status_code", 200)),
                 resources={**resources, **ids},
-                members=_members(state.get(ACT_BODY, b"")),
+                members=_members(state.get(ACT_BODY, b"")) | _trial(scope),
                 address=address,
                 request_id=str(state.get(REQUEST_ID, "")),
             )
@@ -147,6 +148,12 @@ def _members(body: bytes) -> dict[str, Any]:
         name[:_TEXT_CHARACTERS_MAX]: _value(name, value)
         for name, value in list(document.items())[:_MEMBERS_MAX]
     }
+
+
+def _trial(scope: Any) -> dict[str, Any]:
+    """Whether the request was to change nothing, as a member: it is an option of the address."""
+    options = parse_qs(scope["query_string"].decode("latin-1"))
+    return {"dry_run": True} if "true" in options.get("dry_run", ()) else {}
 
 
 def _value(name: str, value: Any) -> Any:

@@ -128,15 +128,16 @@ async def change_dataset(
     changed. No file is rewritten: rows that are there already are read under the new schema.
 
     A change of the schema that breaks what names a column of the dataset is refused (409 `schema-in-use`): a view, a
-    source, an export, a webhook, the grants of a key. With `cascade=pause` it is made, and these pause.
+    source, an export, a webhook, the grants of a key. With `cascade=pause` it is made, and these pause. With `dry_run`
+    nothing is changed.
     """
     if data.name is not msgspec.UNSET:
         granted_datasets.check_new(data.name)
     impact = SchemaImpact(principal=principal, cascade=options.cascade is not None)
-    changed_dataset = await threads.run(
-        datasets.change, impact, dataset, data, version=required_if_match_revision
-    )
-    return Tagged(dataset_response(changed_dataset, impact.broken), revision=changed_dataset.version)
+    change = datasets.try_change if options.dry_run else datasets.change
+    changed_dataset = await threads.run(change, impact, dataset, data, version=required_if_match_revision)
+    revision = required_if_match_revision if options.dry_run else changed_dataset.version
+    return Tagged(dataset_response(changed_dataset, impact.broken), revision=revision)
 
 
 @get(

@@ -79,6 +79,10 @@ class ChangeDatasetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`pause`: views, sources, exports and webhooks that a change of the schema breaks pause. Without it such a change
     is refused.
     """
+    dry_run: bool = False
+    """Changes nothing: the response is the dataset as the change would make it, with what it would break, or the
+    problem for which the change would be refused.
+    """
 
 
 class ColumnResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -120,6 +120,16 @@ class Datasets:
             admit=impact.admit,
         )
 
+    def try_change(
+        self, impact: SchemaImpact, reference: str, request: UpdateDataset, *, version: int
+    ) -> Dataset:
+        """The dataset as `change` would make it, and what would break, in `impact`. Nothing is changed.
+
+        Raises what `change` raises.
+        """
+        with self.catalog.trial(impact.principal.tenant_id):
+            return self.change(impact, reference, request, version=version)
+
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
         """A schema of the dataset; the latest one for None. Raises NotFound."""
         if schema_id is None:

@@ -44,13 +44,21 @@ async def list_files(
     overview: Provided[Overview],
     threads: Provided[Threads],
 ) -> FilePage:
-    """Lists the data files of a version: base files, logs, which readers merge in, and postponed writes."""
+    """Lists the data files of a version: base files, logs, which readers merge in, and postponed writes.
+
+    With `where`, each file also has whether a read with this filter opens it.
+    """
     at = msgspec.convert(options, ListingRequest, from_attributes=True)
     query = FileQuery(partition=options.partition, kind=options.kind)
     page = await threads.run(overview.files, path_dataset, query, at)
     schema = await threads.run(overview.schema_at, path_dataset, page.version) if options.statistics else None
+    paths = None
+    if options.where is not None:
+        paths = await threads.run(
+            overview.paths_to_read, path_dataset, page.version, page.items, options.where
+        )
     return FilePage(
-        items=[file_response(file, schema) for file in page.items],
+        items=[file_response(file, schema, paths) for file in page.items],
         version=page.version,
         next_page_token=page.next_token,
     )

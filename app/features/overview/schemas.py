@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -43,6 +43,8 @@ class ListFilesOptions(ListVersionOptions, frozen=True, kw_only=True):
     """The files of this kind only."""
     statistics: bool = False
     """Adds the statistics of the columns of each file."""
+    where: str | None = None
+    """A filter of rows: adds to each file whether a read with it opens the file."""
 
 
 class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +81,8 @@ class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The order of its rows, if a clustering wrote it; null otherwise."""
     statistics: dict[str, ColumnStatistics] | None
     """The statistics of its columns, by name; null unless `statistics` is requested."""
+    read: bool | None = None
+    """Whether a read with the filter `where` opens the file; null without `where`."""
 
 
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,8 +287,12 @@ class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds and null counts of the requested columns."""
 
 
-def file_response(file: DataFile, schema: Schema | None) -> FileResponse:
-    """The JSON of a file; with statistics if there is a schema to name columns by."""
+def file_response(
+    file: DataFile, schema: Schema | None, paths: Collection[str] | None = None
+) -> FileResponse:
+    """The JSON of a file; with statistics if there is a schema to name columns by. `paths`: of the files that are read
+    with a filter, if there is one.
+    """
     return FileResponse(
         name=file.path.rsplit("/", 1)[-1],
         kind=file.kind,
@@ -301,6 +309,7 @@ def file_response(file: DataFile, schema: Schema | None) -> FileResponse:
         index=None if file.index_file is None else file.index_file.kind,
         clustered=None if file.clustered_by is None else order_of(file.clustered_by),
         statistics=None if schema is None else _by_name(file.statistics, schema),
+        read=None if paths is None else file.path in paths,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_definition import definition_at
 from app.features.maintenance.service.analysis import AnalysisResults, ColumnDistinct
 from app.features.overview.repository import OverviewStore
 from app.features.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.features.versions.service.versions import VersionOf
+from app.kernel.commit.read_plan import files_to_read
 from app.kernel.commit.small_files import small_below
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
@@ -24,6 +26,7 @@ from app.kernel.format.index.column_summary import ColumnSummary, summarize_colu
 from app.kernel.format.rows.projection import projection
 from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import PageTokens, unknown_token
+from app.kernel.sql.conditions.parse import parse_filter
 
 _POSITION: Final = re.compile(r"(?P<version>\d{1,18})-(?P<skip>\d{1,18})", re.ASCII)
 
@@ -96,6 +99,18 @@ class Overview:
             _with_distinct(summary, analyses.get(field.id))
             for field, summary in zip(fields, summaries, strict=True)
         ]
+
+    def paths_to_read(
+        self, dataset: Dataset, version: int, files: Sequence[DataFile], where: str
+    ) -> Collection[str]:
+        """The paths of the files that a read of the version with a filter opens, those of `files` at least as far as it
+        opens them. Raises InvalidFilter, VersionExpired, NotFound.
+        """
+        definition = definition_at(self.timeline, dataset, version)
+        selection = parse_filter(where, definition.schema)
+        groups = sorted({file.file_group for file in files})
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, version, groups)
+        return files_to_read(definition, live, selection)
 
     def schema_at(self, dataset: Dataset, version: int) -> Schema:
         """The schema that names the columns of a version."""

@@ -56,6 +56,21 @@ def plan_read(
     return scans
 
 
+def files_to_read(dataset: DatasetDefinition, live: Iterable[DataFile], where: Filter | None) -> set[str]:
+    """The paths of the files that a read with this filter opens, of file groups whose `live` files are all given."""
+    groups: dict[str, list[DataFile]] = {}
+    for file in live:
+        groups.setdefault(file.file_group, []).append(file)
+    scope = WriteScope(where=where)
+    paths = set()
+    for files in map(readable_files, groups.values()):
+        reached = [file for file in files if reaches(scope, dataset, file)]
+        # Rows in logs are known after the merge with all other files of the group.
+        merged = reached and any(file.kind is FileKind.LOG for file in files)
+        paths |= {file.path for file in (files if merged else reached)}
+    return paths
+
+
 def prunes_partitions(
     dataset: DatasetDefinition, *, where: Filter | None, globs: Sequence[str] | None
 ) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -210,6 +211,13 @@ class CatalogStore:
             )
             store_notes(connection, dataset_id, notes)
             return self.live.find(connection, dataset_id)
+
+    @contextmanager
+    def trial(self, tenant_id: str) -> Iterator[None]:
+        """What this thread changes of the tenant until the end is checked in full, and is not committed."""
+        with self._database.tenant(tenant_id, shared=True) as connection:
+            yield
+            connection.rollback()
 
     def readers(self, tenant_id: str, dataset: Dataset) -> Sequence[ColumnReader]:
         """What names columns of the dataset."""

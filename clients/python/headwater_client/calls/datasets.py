@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from headwater_client.models import (
     CreateRetention,
@@ -54,15 +55,18 @@ class DatasetCalls(Connection):
         *changes: SchemaChange,
         version: int | None = None,
         cascade: Literal["pause"] | None = None,
+        dry_run: bool = False,
     ) -> Dataset:
         """Applies all of the changes to the schema in order, or none. Returns the dataset.
 
         `cascade`: "pause" to pause the views, sources, exports and webhooks that the change breaks. Without it such a
         change raises Problem `schema-in-use`. `version` is the version for which the changes were made; by default that
         of the value `dataset`, or the current one. Raises Problem `precondition-failed` if the
-        dataset is at another version.
+        dataset is at another version. `dry_run`: nothing is changed, and the dataset is returned as it would be; with
+        `cascade`, its member `broken` is what would break.
         """
-        return await self._change_dataset(dataset, {"changes": changes}, version, cascade)
+        options = given({"cascade": cascade, "dry_run": "true" if dry_run else None})
+        return await self._change_dataset(dataset, {"changes": changes}, version, options)
 
     async def change_retention(
         self, dataset: Dataset | str, retention: CreateRetention | None, *, version: int | None = None
@@ -111,12 +115,12 @@ class DatasetCalls(Connection):
         dataset: Dataset | str,
         change: dict[str, Any],
         version: int | None,
-        cascade: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Dataset:
         if version is None:
             found = dataset if isinstance(dataset, Dataset) else await self.get_dataset(dataset)
             version = found.version
-        query = "" if cascade is None else f"?cascade={cascade}"
+        query = f"?{urlencode(options)}" if options else ""
         return decoded(Dataset, await self._change(dataset_path(dataset) + query, change, f'"{version}"'))
 
     async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> DatasetSchema:

@@ -152,6 +152,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     """The order of its rows, if a clustering wrote it; null otherwise."""
     statistics: dict[str, ColumnStatistics] | None
     """The statistics of its columns, by name; null unless `statistics` is requested."""
+    read: bool | None
+    """Whether a read with the filter `where` opens the file; null without `where`."""
 
 
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):

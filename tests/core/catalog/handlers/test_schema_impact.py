@@ -109,6 +109,56 @@ def test_change_that_breaks_readers_is_refused_and_names_them(
         assert client.get(readers[kind]).json()["state"] == "active"
 
 
+@pytest.mark.parametrize("cascade", [{}, {"cascade": "pause"}], ids=["refused", "paused"])
+def test_dry_run_changes_nothing_and_names_what_would_break(
+    client: httpx2.Client, orders: str, readers: Row, cascade: Row
+) -> None:
+    before, tag = client.get(orders).json(), client.get(orders).headers["etag"]
+    for step, names in ((DROP, ["id"]), (RENAME, ["id", "text"])):
+        answer = client.patch(
+            orders,
+            json={"changes": [step]},
+            headers={"If-Match": tag},
+            params={"dry_run": True, **cascade},
+        )
+        if cascade:
+            assert answer.status_code == 200, answer.text
+            named = sorted((each["kind"], each["name"], each["column"]) for each in answer.json()["broken"])
+            assert named == ALL
+            assert [each["name"] for each in answer.json()["schema"]["fields"]] == names
+            assert (answer.json()["version"], answer.headers["etag"]) == (before["version"] + 1, tag)
+        else:
+            assert broken(answer) == ALL
+    assert client.get(orders).json() == before
+    assert client.get(f"{orders}/schemas").json()["items"][0]["id"] == 1
+    for kind in ("view", "webhook", "export", "source"):
+        assert client.get(readers[kind]).json()["state"] == "active"
+
+
+def test_dry_run_of_notes_and_names_changes_nothing(client: httpx2.Client, orders: str) -> None:
+    before = client.get(orders)
+    for body in ({"description": "x"}, {"name": "others"}, {"changelog": {"retention": {"seconds": 60}}}):
+        answer = client.patch(
+            orders, json=body, headers={"If-Match": before.headers["etag"]}, params={"dry_run": True}
+        )
+        assert answer.status_code == 200, answer.text
+        assert answer.json() != before.json()
+    assert client.get(orders).json() == before.json()
+    refused = client.patch(
+        orders,
+        json={"changes": [{"kind": "drop", "name": "id"}]},
+        headers={"If-Match": '"0"'},
+        params={"dry_run": True},
+    )
+    problem(refused, 422, "schema-change-refused")
+
+
+def test_dry_run_is_recorded_as_such(client: httpx2.Client, orders: str) -> None:
+    client.patch(orders, json={"changes": [DROP]}, headers={"If-Match": '"0"'}, params={"dry_run": True})
+    latest = client.get("/audit", params={"page_size": 1}).json()["items"][0]
+    assert (latest["operation"], latest["members"]) == ("change_dataset", {"changes": None, "dry_run": True})
+
+
 def test_cascade_pauses_what_can_pause_and_a_grant_then_shows_nothing(
     client: httpx2.Client, service: Service, orders: str, readers: Row
 ) -> None:

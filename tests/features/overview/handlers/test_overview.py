@@ -115,6 +115,45 @@ def test_file_listing_has_deletes_statistics_and_kinds(client: Client, visits: s
     assert client.get(f"{visits}/files").json()["items"][0]["statistics"] is None
 
 
+@pytest.mark.parametrize(
+    ("where", "read"),
+    [
+        ("id = 2", {(4, True), (1, False), (1, False)}),
+        ("day = DATE '2026-11-21'", {(4, False), (1, False), (1, True)}),
+        ("who IS NULL", {(4, False), (1, False), (1, True)}),
+        ("id < 0", {(4, False), (1, False)}),
+        ("id >= 0", {(4, True), (1, True)}),
+    ],
+)
+def test_files_that_a_filter_would_read_are_marked(
+    client: Client, visits: str, where: str, read: set[tuple[int, bool]]
+) -> None:
+    files, _ = walk(client, f"{visits}/files", where=where)
+    assert {(file["rows"], file["read"]) for file in files} == read
+    assert {file["read"] for file in walk(client, f"{visits}/files")[0]} == {None}
+
+
+def test_a_file_with_logs_is_read_if_its_partition_may_match(
+    client: Client, service: Service, visits: str
+) -> None:
+    """What a log changes is known after the merge, so statistics of base files decide nothing."""
+    path = client.post(
+        "/datasets", json=VISITS | {"name": "logged", "changelog": {"producer": "deferred"}}
+    ).headers["location"]
+    write(client, service, path, {"id": 1, "day": "2026-11-20", "who": "a"})
+    write(client, service, path, {"id": 1, "day": "2026-11-20", "who": "b"})
+    files, _ = walk(client, f"{path}/files", where="who = 'b'")
+    kinds = sorted((file["kind"], file["read"]) for file in files)
+    assert ("log", True) in kinds
+    assert all(read for _, read in kinds)
+    other, _ = walk(client, f"{path}/files", where="day = DATE '2026-11-21'")
+    assert {file["read"] for file in other} == {False}
+
+
+def test_filter_of_files_is_checked(client: Client, visits: str) -> None:
+    problem(client.get(f"{visits}/files", params={"where": "none = 1"}), 400, "invalid-filter")
+
+
 def test_partition_listing_has_values_and_sums(client: Client, visits: str) -> None:
     partitions, _ = walk(client, f"{visits}/partitions")
     assert [(each["path"], each["values"], each["rows"]) for each in partitions] == [
