@@ -18,7 +18,7 @@ class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
 
 
 class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset in numbers. All but its name, id and version are null for a key that sees a part of it."""
+    """A dataset in numbers. All but its name, id, labels and version are null for a key that sees a part of it."""
 
     dataset: Annotated[str, msgspec.Meta(examples=["orders"])]
     """Its name."""
@@ -26,6 +26,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """Its id."""
     is_view: bool
     """Whether it is a view."""
+    labels: Annotated[dict[str, str], msgspec.Meta(examples=[{"team": "ops"}])]
+    """Its labels."""
     version: int
     """Its version."""
     committed_at: datetime | None
@@ -52,6 +54,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of its feed."""
     lag: int | None
     """The changes that the consumer farthest behind has not committed; null without consumers."""
+    quarantined: int | None
+    """Its records in quarantine that were not redriven."""
 
 
 class ReadOverviewHoursOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +92,7 @@ def dataset_overview(dataset: Dataset, numbers: DatasetNumbers | None) -> Datase
         dataset=dataset.definition.name,
         id=dataset.id,
         is_view=dataset.is_view,
+        labels=dataset.labels,
         version=dataset.version,
         committed_at=dataset.committed_at,
         problems=None if numbers is None else list(numbers.problems),

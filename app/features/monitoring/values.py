@@ -155,4 +155,5 @@ class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     rows_in: int = 0
     consumers: int = 0
     lag: int | None = None
+    quarantined: int = 0
     problems: tuple[DatasetProblem, ...] = ()

@@ -43,6 +43,16 @@ _CONSUMERS: Final = text(
     WHERE c.dataset_id = {_IDS} AND c.kind <> 'partition_webhook' GROUP BY c.dataset_id
     """  # noqa: S608
 )
+_QUARANTINE: Final = text(
+    f"""
+    SELECT f.dataset_id::text AS id, greatest(f.records - coalesce(r.records, 0), 0)::bigint AS quarantined
+    FROM (SELECT dataset_id, sum(row_count) AS records FROM quarantine_files WHERE dataset_id = {_IDS}
+          GROUP BY dataset_id) AS f
+    LEFT JOIN (SELECT q.dataset_id, count(*) AS records FROM quarantine_redrives q JOIN jobs j ON j.id = q.job_id
+               WHERE q.dataset_id = {_IDS} AND j.state NOT IN ('failed', 'cancelled')
+               GROUP BY q.dataset_id) AS r ON r.dataset_id = f.dataset_id
+    """  # noqa: S608
+)
 _PROBLEMS: Final = text(
     f"""
     SELECT dataset_id::text AS id, 'source' AS problem FROM sources
@@ -66,6 +76,7 @@ class DatasetNumberStore:
         with self._database.tenant(tenant_id) as connection:
             samples = _by_id(connection, _SAMPLES, ids)
             hours, consumers = _by_id(connection, _HOURS, ids), _by_id(connection, _CONSUMERS, ids)
+            quarantine = _by_id(connection, _QUARANTINE, ids)
             problems: dict[str, list[DatasetProblem]] = {}
             for row in connection.execute(_PROBLEMS, ids):
                 problems.setdefault(row.id, []).append(DatasetProblem(row.problem))
@@ -77,6 +88,7 @@ class DatasetNumberStore:
                 **samples.get(each, {}),
                 **hours.get(each, {}),
                 **consumers.get(each, {}),
+                **quarantine.get(each, {}),
                 problems=tuple(sorted(problems.get(each, ()))),
             )
             for each in dataset_ids

@@ -82,7 +82,7 @@ class ConsumerSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset in numbers. All but its name, id and version are null for a key that sees a part of it."""
+    """A dataset in numbers. All but its name, id, labels and version are null for a key that sees a part of it."""
 
     dataset: str
     """Its name."""
@@ -90,6 +90,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """Its id."""
     is_view: bool
     """Whether it is a view."""
+    labels: dict[str, str]
+    """Its labels."""
     version: int
     """Its version."""
     committed_at: datetime | None
@@ -116,6 +118,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of its feed."""
     lag: int | None
     """The changes that the consumer farthest behind has not committed; null without consumers."""
+    quarantined: int | None
+    """Its records in quarantine that were not redriven."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ HIDDEN = (
         "writes",
         "rows_in",
     ),
-    *("consumers", "lag"),
+    *("consumers", "lag", "quarantined"),
 )
 
 
@@ -155,3 +155,19 @@ def test_hours_count_what_the_key_sees_whole(client: httpx2.Client, service: Ser
         assert sum(each["rows_in"] for each in hours(reader)) == 1
         assert reader.get("/overview/hours", params={"dataset": "hidden"}).status_code == 404
         assert reader.get("/overview/hours", params={"dataset": "masked"}).status_code == 403
+
+
+def test_records_in_quarantine_are_counted_until_they_are_redriven(
+    client: httpx2.Client, service: Service
+) -> None:
+    client.post("/datasets", json=ORDERS)
+    bad = upsert({"id": "x"}, {"id": "y"}, {"id": 1}) | {"on_error": "quarantine"}
+    assert client.post("/datasets/orders/writes", json=bad).status_code in (200, 202)
+    service.work()
+    assert items(client)["orders"]["quarantined"] == 2
+    records = client.get("/datasets/orders/quarantine").json()["items"]
+    redrive = {"records": [{"id": records[0]["id"], "payload": '{"id": 2}'}]}
+    made = client.post("/datasets/orders/quarantine/redrives", json=redrive)
+    assert made.status_code in (200, 202), made.text
+    service.work()
+    assert items(client)["orders"]["quarantined"] == 1
