@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _CELL_CHARACTERS: Final = 120
+_MAGNITUDES: Final = ("", "k", "M", "G", "T")
 _THOUSAND: Final = 1_000
 _PROBLEMS: Final = {
     "late": "late",
@@ -127,6 +128,32 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def short_number(value: float | None) -> str:
+    """A number in three digits or so: 48.2 M. For places where an exact one has no room."""
+    if value is None:
+        return "–"
+    size, unit = float(value), ""
+    for unit in _MAGNITUDES:
+        if abs(size) < _THOUSAND or unit == _MAGNITUDES[-1]:
+            break
+        size /= _THOUSAND
+    text = f"{size:.0f}" if not unit or size >= _THOUSAND / 10 else f"{size:.1f}".removesuffix(".0")
+    return f"{text} {unit}".strip()
+
+
+def hour_rows(hours: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, str]]:
+    """Hours and one of their numbers, as texts. `hours`: as GET /overview/hours has them."""
+    return [(str(each["hour"])[:16].replace("T", " "), number(each[name])) for each in hours]
+
+
+def hour_names(hours: Sequence[Mapping[str, Any]], name: str, noun: str) -> list[str]:
+    """What a bar of an hour shows on hover: 10:00 UTC, 1,204 rows."""
+    return [
+        f"{hour[11:]} UTC, {count} {noun}{'' if count == '1' else 's'}"
+        for hour, count in hour_rows(hours, name)
+    ]
+
+
 def problem_word(problem: str) -> str:
     """A problem of a dataset, as GET /overview names it, in words."""
     return _PROBLEMS.get(problem, problem)
@@ -168,6 +195,9 @@ def _environment() -> Environment:
         sentence=sentence,
         problem_word=problem_word,
         shell=shell,
+        short_number=short_number,
+        hour_rows=hour_rows,
+        hour_names=hour_names,
         clipped=clipped,
     )
     environment.globals.update(CHARTS, static=f"/console/static/{asset_version()}")

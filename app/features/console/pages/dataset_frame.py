@@ -10,7 +10,7 @@ from app.features.console.visit import Visit, path_of, together
 # The members of an overview that are numbers, which a reader of a part of a dataset does not see.
 _UNKNOWN: Final = (
     *("problems", "rows", "deleted_rows", "files", "logs", "size_bytes", "sampled_at"),
-    *("writes", "rows_in", "consumers", "lag"),
+    *("writes", "rows_in", "consumers", "lag", "quarantined"),
 )
 
 

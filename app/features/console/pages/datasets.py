@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsolePage, Context
 from app.features.console.visit import Visit
 
-_PAGE_SIZE: Final = 100
+_READ: Final = 1_000
+"""The datasets that are sorted together."""
+_SHOWN: Final = 100
+_LABELS_SHOWN: Final = 16
+_KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "name": lambda each: each["dataset"],
+    "state": lambda each: (len(each["problems"] or ()), each["quarantined"] or 0, each["lag"] or 0),
+    "committed": lambda each: each["committed_at"] or "",
+    **{
+        name: lambda each, name=name: each[name] or 0  # type: ignore[misc]
+        for name in ("rows", "size_bytes", "files", "version", "writes", "rows_in", "lag", "quarantined")
+    },
+}
+"""By what the list is sorted, by the option `sort`."""
 
 
 async def _read(visit: Visit) -> Context:
-    page = await visit.api.get("/overview", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token"))
-    return {"items": page["items"], "next_token": page["next_page_token"]}
+    text = visit.query.get("q", "").strip()
+    page = await visit.api.get(
+        "/overview",
+        page_size=_READ,
+        page_token=visit.query.get("page_token"),
+        name=f"*{text}*" if text else None,
+        label=visit.query.get("label"),
+    )
+    sort = visit.query.get("sort", "name")
+    falls = visit.query.get("order", "asc" if sort == "name" else "desc") == "desc"
+    items = sorted(page["items"], key=_KEYS.get(sort, _KEYS["name"]), reverse=falls)
+    start = _number(visit.query.get("from"))
+    labels = Counter(f"{key}:{value}" for each in items for key, value in each["labels"].items())
+    return {
+        "items": items[start : start + _SHOWN],
+        "count": len(items),
+        "start": start,
+        "shown": _SHOWN,
+        "next_token": page["next_page_token"],
+        "labels": [label for label, _ in labels.most_common(_LABELS_SHOWN)],
+        "sort": sort,
+        "falls": falls,
+        "text": text,
+    }
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= len(str(_READ)) else 0
 
 
 PAGES: Final = (ConsolePage(path="/datasets", template="datasets.html", read=_read),)

@@ -1,5 +1,8 @@
-// The script of the console: times in the reader's zone, sorting, copying, keys, parts that refresh themselves.
-// Every page can be read without it.
+// The script of the console: times in the reader's zone, sorting, copying, parts that refresh themselves.
+// Every page can be read without it. keys.js has the keys and the help sheet, typing.js what happens while one types.
+
+import { addKeys } from "./keys.js";
+import { addTyping } from "./typing.js";
 
 const distances = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
@@ -93,16 +96,10 @@ export function prepare(root) {
   addCopying(root);
   addSorting(root);
   askFirst(root);
+  addTyping(root, prepare);
 }
 
-document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "/") {
-    document.querySelector(".search input")?.focus();
-    event.preventDefault();
-  }
-});
-
+addKeys();
 prepare(document);
 setInterval(tellDistances, 1000);
 refreshParts();

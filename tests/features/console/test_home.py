@@ -1,0 +1,109 @@
+"""The first page: what happens now, and what needs attention first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from sqlalchemy import text
+
+from app.features.console.pages.standstill import chain_to
+from app.features.monitoring.compose import sample_datasets
+from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
+from tests.support.http import upsert
+from tests.support.leaders import end_lease
+from tests.support.pages import PageElement, page
+
+
+def sample(service: Any) -> None:
+    sample_datasets(service.platform).run()
+    end_lease(service.database, SAMPLE_TASK)
+
+
+def figures(root: PageElement) -> dict[str, str]:
+    return {each.one("dt").text: each.all("dd")[0].text for each in root.all("div", class_="figure")}
+
+
+def test_a_tenant_without_datasets_is_shown_how_to_begin(stranger: httpx2.Client) -> None:
+    root = page(stranger, "/console")
+    assert "headwater write orders orders.csv --create --key id" in root.one("div", class_="empty").text
+
+
+def test_the_page_has_what_was_written(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}, {"id": 2}, {"id": 3}))
+    service.work()
+    sample(service)
+    root = page(visitor, "/console")
+    charts = [each.attributes["aria-label"] for each in root.all("svg", class_="broad")]
+    assert charts[0].startswith("Rows in by hour of the last 24 hours: 3 in all")
+    assert charts[1].startswith("Writes by hour of the last 24 hours: 1 in all")
+    numbers = root.all("details", class_="as-table")[0].rows()
+    assert len(numbers) == 25
+    assert sum(int(row[1]) for row in numbers[1:]) == 3
+    assert figures(root)["Datasets"] == "1"
+    assert figures(root)["Rows"] == "3"
+    assert ["orders", "3", "1"] in [row[:3] for row in root.rows()]
+
+
+def test_what_needs_attention_leads_to_its_cause(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}))
+    bad = upsert({"id": "x"}, {"id": "y"}) | {"on_error": "quarantine"}
+    client.post(f"{orders}/writes", json=bad)
+    service.work()
+    sample(service)
+    tenant = client.get("/me").json()["tenant"]["id"]
+    with service.database.tenant(tenant) as connection:
+        connection.execute(text("UPDATE dataset_samples SET write_gap_seconds = 1"))
+        connection.execute(text("UPDATE heads SET committed_at = now() - interval '1 hour'"))
+    root = page(visitor, "/console")
+    assert root.link("orders: 2 records in quarantine") == "/console/datasets/orders/quarantine"
+    assert root.link("orders: is late: no commit came as expected") == "/console/datasets/orders"
+    assert "no write has come as expected" in root.one("ol", class_="chain").text
+    assert figures(root)["Late"] == "1"
+
+
+def test_a_reader_without_the_right_sees_no_health_of_the_service(
+    client: httpx2.Client, orders: str, restricted: Any
+) -> None:
+    root = page(restricted({"datasets": "orders", "where": "id = 1"}), "/console")
+    assert not [name for name in figures(root) if name.startswith("Disk")]
+    assert "1 in all" not in root.text
+    assert not [each for each in root.all("a") if each.attributes["href"] == "/console/service"]
+
+
+def test_the_chain_begins_with_the_link_farthest_upstream_that_stands() -> None:
+    graph = {
+        "nodes": [
+            {"id": "s", "kind": "source", "name": "plant", "state": "failed"},
+            {"id": "d", "kind": "dataset", "name": "raw", "state": None},
+            {"id": "v", "kind": "view", "name": "daily", "state": "paused"},
+            {"id": "c", "kind": "consumer", "name": "board", "state": None},
+        ],
+        "edges": [
+            {"from": "s", "to": "d", "lag": 7},
+            {"from": "d", "to": "v", "lag": 3},
+            {"from": "v", "to": "c", "lag": 0},
+        ],
+    }
+    links = chain_to("v", graph, {"d": ["late", "source"], "v": ["late"]})
+    assert [(each.name, each.fault, each.lag) for each in links] == [
+        ("plant", "is failed", None),
+        ("raw", "", 7),
+        ("daily", "is paused", 3),
+    ]
+    assert links[0].href == "/console/sources/s"
+    graph["nodes"][0]["state"] = "active"
+    assert [each.name for each in chain_to("v", graph, {"v": ["late"]})] == ["daily"]
+    assert chain_to("elsewhere", graph, {}) == []
+
+
+def test_a_cycle_of_datasets_ends() -> None:
+    graph = {
+        "nodes": [{"id": each, "kind": "dataset", "name": each, "state": None} for each in "ab"],
+        "edges": [{"from": "a", "to": "b", "lag": 0}, {"from": "b", "to": "a", "lag": 0}],
+    }
+    assert [each.name for each in chain_to("a", graph, {"a": ["late"], "b": ["late"]})] == ["a"]
