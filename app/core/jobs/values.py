@@ -257,7 +257,8 @@ class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a process reports of itself.
 
     `still`: its loops that stand still, and since when. `executors`: the number that it has on a cluster; None where
-    Spark runs in the process, or there is none. The bytes are those of the fullest of its disks; None if unknown.
+    Spark runs in the process, or there is none. The bytes of the disk are those of the fullest of its disks, and
+    `resident_bytes` is the memory that it occupies; None if unknown.
     """
 
     kind: ProcessKind
@@ -268,6 +269,7 @@ class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     executors: int | None = None
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
+    resident_bytes: int | None = None
 
 
 class KnownProcess(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,23 @@ class ActiveAlert(msgspec.Struct, frozen=True, kw_only=True):
     """What to do."""
 
 
+class ResolvedAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that was active within the last day."""
+
+    name: Annotated[str, msgspec.Meta(examples=["disk-low"])]
+    """Its name."""
+    severity: Severity
+    """How much it mattered."""
+    fired_at: datetime
+    """Since when it was active."""
+    resolved_at: datetime
+    """Until when it was active."""
+    summary: str
+    """What was wrong."""
+    action: str
+    """What to do if it is active again."""
+
+
 class DiskSpaceView(msgspec.Struct, frozen=True, kw_only=True):
     """The space of a disk."""
 
@@ -89,6 +106,8 @@ class ProcessHealth(msgspec.Struct, frozen=True, kw_only=True):
     """Its executors on a cluster of Spark; null where Spark runs in the process, or there is none."""
     disk: DiskSpaceView | None
     """The fullest of its disks; null if unknown."""
+    resident_bytes: Annotated[int, msgspec.Meta(examples=[201326592])] | None
+    """The memory that it occupies, without its JVM; null if unknown."""
 
 
 class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +121,8 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The processes, the oldest first, 200 at most; none while the database is away."""
     alerts: list[ActiveAlert]
     """The active alerts; none while the database is away."""
+    resolved_alerts: list[ResolvedAlert]
+    """Those that were active within the last day, the latest first; none while the database is away."""
 
     @classmethod
     def of(
@@ -109,6 +130,7 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
         checks: Mapping[str, ServiceCheck],
         processes: Sequence[ProcessHealth] = (),
         alerts: Sequence[ActiveAlert] = (),
+        resolved_alerts: Sequence[ResolvedAlert] = (),
     ) -> Self:
         """The health with these checks and alerts."""
         severities = {check.severity for check in checks.values() if not check.ok}
@@ -120,7 +142,13 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
             if severities
             else ServiceState.OK
         )
-        return cls(state=state, checks=dict(checks), processes=list(processes), alerts=list(alerts))
+        return cls(
+            state=state,
+            checks=dict(checks),
+            processes=list(processes),
+            alerts=list(alerts),
+            resolved_alerts=list(resolved_alerts),
+        )
 
 
 class AlertPhase(StrEnum):

@@ -13,11 +13,14 @@ from app.core.catalog.service import GrantedDatasets
 from app.features.monitoring.schemas import (
     OverviewHours,
     OverviewPage,
+    ReadLargestOptions,
     ReadOverviewHoursOptions,
     ReadOverviewOptions,
+    StoredDatasets,
     dataset_overview,
 )
 from app.features.monitoring.service.overview import TenantOverview
+from app.features.monitoring.service.stored_datasets import LargestDatasets
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
@@ -100,3 +103,22 @@ async def read_overview_hours(
     """
     hours = await threads.run(tenant_overview.hours, granted_datasets, options.dataset, count=options.hours)
     return OverviewHours(items=hours)
+
+
+@get(
+    "/storage/datasets",
+    operation_id="list_stored_datasets",
+    summary="List the datasets that store most",
+    tags=["overview"],
+    opt=needs(KeyScope.OPERATE, whole_tenant=True),
+)
+async def list_stored_datasets(
+    options: Provided[ReadLargestOptions],
+    largest_datasets: Provided[LargestDatasets],
+    threads: Provided[Threads],
+) -> StoredDatasets:
+    """Lists the datasets of all tenants that store most, the largest first: what fills the storage.
+
+    The numbers are samples, which are made each minute.
+    """
+    return StoredDatasets(items=list(await threads.run(largest_datasets.get, options.limit)))

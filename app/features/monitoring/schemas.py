@@ -10,7 +10,7 @@ import msgspec
 from app.access.tenants.usage import HOURS_KEPT
 from app.core.catalog.schemas import ListDatasetsOptions
 from app.core.catalog.values import Dataset
-from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers
+from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers, StoredDataset
 
 
 class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
@@ -81,6 +81,20 @@ class OverviewPage(msgspec.Struct, frozen=True, kw_only=True):
     """The datasets of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+
+
+class ReadLargestOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `list_stored_datasets`."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    """How many datasets are listed at most."""
+
+
+class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
+    """The datasets of all tenants that store most."""
+
+    items: list[StoredDataset]
+    """The datasets, the largest first."""
 
 
 _NUMBERS = tuple(name for name in DatasetNumbers.__struct_fields__ if name != "problems")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -157,3 +157,22 @@ class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None = None
     quarantined: int = 0
     problems: tuple[DatasetProblem, ...] = ()
+
+
+class StoredDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset with the bytes of its files."""
+
+    tenant: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """The name of its tenant."""
+    dataset: Annotated[str, msgspec.Meta(examples=["orders"])]
+    """Its name."""
+    dataset_id: str
+    """Its id."""
+    stored_bytes: Annotated[int, msgspec.Meta(examples=[5368709120])]
+    """The bytes of all its files, those of earlier versions, of its feed and of its quarantine included: the largest
+    sample of the day.
+    """
+    size_bytes: Annotated[int, msgspec.Meta(examples=[1073741824])] | None
+    """The bytes of the data files of its version; null before the first sample."""
+    deleted_at: datetime | None
+    """When it was deleted: its files are deleted later, or by `create_reap`. Null for one that exists."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -110,3 +111,12 @@ def readable_bytes(number: int) -> str:
             return f"{number} {unit}"
         number = round(number / 1024)
     return f"{number} TiB"
+
+
+def resident_bytes() -> int | None:
+    """The bytes of memory that this process occupies; None where the kernel does not report them."""
+    try:
+        pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    except (OSError, IndexError):
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

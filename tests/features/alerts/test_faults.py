@@ -100,6 +100,11 @@ def test_missing_storage_fires_and_is_resolved(client: httpx2.Client, service: S
     finally:
         away.rename(storage)
     until_over(client, "storage-unreachable")
+    health = client.get("/health/service").json()
+    [resolved] = [each for each in health["resolved_alerts"] if each["name"] == "storage-unreachable"]
+    assert resolved["fired_at"] < resolved["resolved_at"]
+    assert (resolved["severity"], "Jobs resume" in resolved["action"]) == ("critical", True)
+    assert [each["resident_bytes"] > 10**7 for each in health["processes"] if each["kind"] == "api"] == [True]
 
 
 def test_bad_records_fire_that_the_quarantine_grows(client: httpx2.Client, service: Service) -> None:

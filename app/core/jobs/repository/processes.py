@@ -30,6 +30,7 @@ class ProcessStore:
             "executors": report.executors,
             "disk_free_bytes": report.disk_free_bytes,
             "disk_total_bytes": report.disk_total_bytes,
+            "resident_bytes": report.resident_bytes,
         }
         row = insert(workers).values(
             id=process_id,
@@ -71,6 +72,7 @@ class ProcessStore:
                     executors=row.executors,
                     disk_free_bytes=row.disk_free_bytes,
                     disk_total_bytes=row.disk_total_bytes,
+                    resident_bytes=row.resident_bytes,
                 ),
             )
             for row in rows

@@ -12,7 +12,7 @@ from typing import Final
 
 from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.values import ProcessKind, ProcessReport
-from app.infra.files.probe import DiskSpace, disk_folders
+from app.infra.files.probe import DiskSpace, disk_folders, resident_bytes
 from app.infra.files.storage import open_storage
 from app.infra.identifiers import new_id
 from app.infra.settings import Settings
@@ -58,5 +58,6 @@ class ReportProcess:
                 executors=executors,
                 disk_free_bytes=None if space is None else space.free,
                 disk_total_bytes=None if space is None else space.total,
+                resident_bytes=resident_bytes(),
             ),
         )

@@ -19,6 +19,7 @@ from app.features.alerts.values import (
     AlertState,
     DiskSpaceView,
     ProcessHealth,
+    ResolvedAlert,
     ServiceCheck,
     ServiceHealth,
     Severity,
@@ -73,6 +74,7 @@ class CheckService:
             },
             [_process(each, alive=each in alive) for each in known[-_PROCESSES_MAX:]],
             active(states),
+            resolved(states),
         )
 
 
@@ -91,6 +93,27 @@ def active(states: Sequence[AlertState]) -> list[ActiveAlert]:
         for state in states
         if state.phase is AlertPhase.FIRING and state.fired_at is not None and state.name in by_name
     ]
+
+
+def resolved(states: Sequence[AlertState]) -> list[ResolvedAlert]:
+    """The alerts that are active no longer, the latest first. One that this release does not know is left out."""
+    by_name = {alert.name: alert for alert in ALERTS}
+    items = [
+        ResolvedAlert(
+            name=state.name,
+            severity=by_name[state.name].severity,
+            fired_at=state.fired_at,
+            resolved_at=state.resolved_at,
+            summary=by_name[state.name].summary,
+            action=by_name[state.name].action,
+        )
+        for state in states
+        if state.phase is AlertPhase.RESOLVED
+        and state.fired_at is not None
+        and state.resolved_at is not None
+        and state.name in by_name
+    ]
+    return sorted(items, key=lambda each: each.resolved_at, reverse=True)
 
 
 def _check(fault: str, severity: Severity = Severity.CRITICAL) -> ServiceCheck:
@@ -112,6 +135,7 @@ def _process(process: KnownProcess, *, alive: bool) -> ProcessHealth:
         still=dict(report.still),
         executors=report.executors,
         disk=None if free is None or total is None else DiskSpaceView(free_bytes=free, total_bytes=total),
+        resident_bytes=report.resident_bytes,
     )
 
 

@@ -129,6 +129,8 @@ from headwater_client.models.overview import (
     ServiceTimes,
     SizeClass,
     Statistics,
+    StoredDataset,
+    StoredDatasets,
     VersionSums,
 )
 from headwater_client.models.partitions import (
@@ -481,6 +483,8 @@ __all__ = [
     "SourcePage",
     "SourceTransform",
     "Statistics",
+    "StoredDataset",
+    "StoredDatasets",
     "TableServices",
     "TableType",
     "TagPolicy",

@@ -294,6 +294,32 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds and null counts of the requested columns."""
 
 
+class StoredDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset with the bytes of its files."""
+
+    tenant: str
+    """The name of its tenant."""
+    dataset: str
+    """Its name."""
+    dataset_id: str
+    """Its id."""
+    stored_bytes: int
+    """The bytes of all its files, those of earlier versions, of its feed and of its quarantine included: the largest
+    sample of the day.
+    """
+    size_bytes: int | None
+    """The bytes of the data files of its version; null before the first sample."""
+    deleted_at: datetime | None
+    """When it was deleted: its files are deleted later, or by `create_reap`. Null for one that exists."""
+
+
+class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
+    """The datasets of all tenants that store most."""
+
+    items: tuple[StoredDataset, ...]
+    """The datasets, the largest first."""
+
+
 class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
     """The versions of a table."""
 

@@ -354,12 +354,14 @@ MONITOR_COLUMNS = {
     "quarantine_files": {"tenant_id", "dataset_id", "path", "row_count"},
     "quarantine_redrives": {"tenant_id", "dataset_id", "path", "job_id"},
     "storage_samples": {"tenant_id", "stored_bytes", "sampled_at"},
+    "usage_days": {"tenant_id", "day", "dataset_id", "stored_bytes"},
     "dataset_hours": {"tenant_id", "dataset_id", "hour", "writes", "rows_written"},
     "dataset_samples": {
         "tenant_id",
         "dataset_id",
         "version",
         "milliseconds",
+        "size_bytes",
         "write_gap_seconds",
         "sampled_at",
     },
@@ -419,7 +421,10 @@ def test_every_table_forces_row_security_and_its_keys_start_with_the_tenant(
     assert unprotected == {"alembic_version"}
     assert {name for name, _ in tables} == {*metadata.tables, "alembic_version"}
     # Why these reach across tenants is documented where the tables are defined.
-    across = {"tenants_name_key", "api_keys_digest_key", "share_tokens_digest_key"}
+    digests = {
+        f"{table}_digest_key" for table in ("api_keys", "share_tokens", "console_sessions", "console_links")
+    }
+    across = {"tenants_name_key", *digests}
     shared = {"alembic_version", *map(str, SHARED_TABLES)}
     astray = {key for table, key, first in keys if first != "tenant_id" and table not in shared} - across
     assert not astray

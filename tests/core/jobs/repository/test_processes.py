@@ -54,6 +54,8 @@ def test_process_reports_what_it_is_and_how_it_is_now(stores: Stores, tmp_path: 
     assert first.report.disk_free_bytes is not None
     assert first.report.disk_total_bytes is not None
     assert 0 < first.report.disk_free_bytes <= first.report.disk_total_bytes
+    assert first.report.resident_bytes is not None
+    assert first.report.resident_bytes > 10 * 1024 * 1024
     report.run({"reaper": since})
     [second] = [each for each in store.known(60) if each.id == "reporter"]
     assert (second.report.still, second.report.executors) == ({"reaper": since}, None)

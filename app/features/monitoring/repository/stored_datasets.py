@@ -1,0 +1,56 @@
+"""The datasets of all tenants that store most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import text
+
+from app.features.monitoring.values import StoredDataset
+from app.infra.db.session import Database
+
+_TENANTS_READ: Final = 1_000
+# The samples of a day begin with the first of its minutes, so yesterday's count until then.
+_LARGEST: Final = text(
+    """
+    WITH tenants_by_size AS (
+        SELECT s.tenant_id, t.name FROM storage_samples s JOIN tenants t ON t.tenant_id = s.tenant_id
+        ORDER BY s.stored_bytes DESC, s.tenant_id LIMIT :tenants
+    ), latest AS (
+        SELECT DISTINCT ON (u.tenant_id, u.dataset_id) u.tenant_id, b.name AS tenant, u.dataset_id, u.stored_bytes
+        FROM tenants_by_size b
+        JOIN usage_days u ON u.tenant_id = b.tenant_id AND u.day >= current_date - 1
+        ORDER BY u.tenant_id, u.dataset_id, u.day DESC
+    )
+    SELECT l.tenant, d.name AS dataset, l.dataset_id::text AS dataset_id, l.stored_bytes,
+           s.size_bytes, d.deleted_at
+    FROM latest l
+    JOIN datasets d ON d.tenant_id = l.tenant_id AND d.id = l.dataset_id
+    LEFT JOIN dataset_samples s ON s.tenant_id = l.tenant_id AND s.dataset_id = l.dataset_id
+    WHERE l.stored_bytes > 0
+    ORDER BY l.stored_bytes DESC, l.tenant_id, l.dataset_id LIMIT :limit
+    """
+).bindparams(tenants=_TENANTS_READ)
+
+
+class StoredDatasetStore:
+    """Sizes of datasets of all tenants in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def largest(self, limit: int) -> list[StoredDataset]:
+        """The datasets that store most, the largest first. Raises TooSlow after five seconds, Unavailable."""
+        with self._database.monitor() as connection:
+            rows = connection.execute(_LARGEST, {"limit": limit}).all()
+        return [
+            StoredDataset(
+                tenant=row.tenant,
+                dataset=row.dataset,
+                dataset_id=row.dataset_id,
+                stored_bytes=row.stored_bytes,
+                size_bytes=row.size_bytes,
+                deleted_at=row.deleted_at,
+            )
+            for row in rows
+        ]
