@@ -132,7 +132,7 @@ def checked_page(response: httpx2.Response) -> PageElement:
 
 def submit(client: httpx2.Client, root: PageElement, action: str, /, **fields: str) -> httpx2.Response:
     """Sends the form with this action as a browser does: its values, and those of `fields` in place of them."""
-    forms = [each for each in root.all("form") if each.attributes.get("action") == action]
+    forms = root.all("form", action=action, method="post")
     assert forms, f"no form leads to {action}"
     data: dict[str, str | list[str]] = {**_values(forms[0]), **fields}
     return client.post(action, data=data)

@@ -12,6 +12,7 @@ from app.core.feature.api import ApiProcess, FeatureApi
 from app.core.platform import Platform
 from app.features.console.handlers.assets import get_asset
 from app.features.console.handlers.credentials import CONSOLE_SESSIONS, ConsoleSessionScheme
+from app.features.console.handlers.downloads import get_export_file
 from app.features.console.handlers.pages import action_handler, page_handler
 from app.features.console.handlers.responses import console_error
 from app.features.console.handlers.session import (
@@ -50,6 +51,7 @@ API: Final = FeatureApi(
         get_sign_in,
         begin_session,
         end_session,
+        get_export_file,
         *map(page_handler, PAGES),
         *map(action_handler, ACTIONS),
     ),

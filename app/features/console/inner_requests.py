@@ -8,7 +8,7 @@ request that the handler serves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -21,6 +21,8 @@ from app.http.protocols import INNER, SERVICE
 
 _COPIED: Final = ("asgi", "http_version", "scheme", "root_path", "client", "server")
 _KEPT_HEADERS: Final = frozenset({b"host", b"user-agent"})
+_PARTS_MAX: Final = 2
+"""The most parts of a streamed body that wait for the reader: the handler that sends them waits for more room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,15 @@ class InnerResponse:
     def value(self) -> Any:
         """The JSON of the body; None without a body. Raises msgspec.DecodeError."""
         return msgspec.json.decode(self.body) if self.body else None
+
+
+@dataclass(frozen=True, slots=True)
+class InnerStream:
+    """A response whose body arrives in parts. Its reader closes `body`, which ends the request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: AsyncGenerator[bytes, None]
 
 
 class InnerRequests:
@@ -60,6 +71,54 @@ class InnerRequests:
         """The response to a request. `path`: not encoded. It may be called for several requests at once."""
         # In a task: the request sets context variables of its own.
         return await asyncio.create_task(self._answer(method, path, query, headers or {}, body))
+
+    async def stream(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None
+    ) -> InnerStream:
+        """The response to a request without a body, part by part, no faster than its reader takes them."""
+        messages: asyncio.Queue[Message | None] = asyncio.Queue(_PARTS_MAX)
+        complete = asyncio.Event()
+
+        async def send(message: Message) -> None:
+            await messages.put(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                complete.set()
+
+        async def answer() -> None:
+            try:
+                await self._service(
+                    self._scope(method, path, (), headers or {}, b""), self._until(complete), send
+                )
+            except Exception:
+                await messages.put(None)
+                raise
+            await messages.put(None)
+
+        request = asyncio.create_task(answer())
+        start = await messages.get()
+        if start is None or start["type"] != "http.response.start":
+            await request
+            raise RuntimeError(f"{method} {path} has no response")
+        fields = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+        return InnerStream(start["status"], fields, _parts(messages, request))
+
+    def _until(self, complete: asyncio.Event) -> Receive:
+        """What a streamed request receives: that its client is gone, or that the response is complete."""
+
+        async def gone() -> None:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+
+        async def receive() -> Any:
+            waits = [asyncio.ensure_future(gone()), asyncio.ensure_future(complete.wait())]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waits:
+                    each.cancel()
+            return {"type": "http.disconnect"}
+
+        return receive
 
     async def _answer(
         self,
@@ -115,3 +174,16 @@ class InnerRequests:
             "state": {},
             INNER: self._credential,
         }
+
+
+async def _parts(
+    messages: asyncio.Queue[Message | None], request: asyncio.Task[None]
+) -> AsyncGenerator[bytes, None]:
+    """The parts of a body. The request ends with the last one, or when the reader closes this."""
+    try:
+        while (message := await messages.get()) is not None:
+            if message["type"] == "http.response.body" and (part := bytes(message.get("body", b""))):
+                yield part
+        await request
+    finally:
+        request.cancel()

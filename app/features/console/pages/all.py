@@ -11,11 +11,25 @@ from app.features.console.pages import (
     datasets,
     home,
 )
+from app.features.console.pages.pipelines import (
+    exports,
+    jobs,
+    lineage,
+    sources,
+    views,
+    webhooks,
+)
 
 _MODULES: Final[tuple[ModuleType, ...]] = (
     dataset,
     datasets,
     home,
+    exports,
+    jobs,
+    lineage,
+    sources,
+    views,
+    webhooks,
 )
 PAGES: Final[tuple[ConsolePage, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: Final[tuple[ConsoleAction, ...]] = tuple(action for module in _MODULES for action in module.ACTIONS)

@@ -1,0 +1,61 @@
+"""Files that pages link to: streamed from the API with the credential of the session, a few parts at a time."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from litestar import get
+from litestar.params import PathParameter
+from litestar.response import Stream
+
+from app.features.console.handlers.credentials import CONSOLE_SESSIONS, ConsoleSession
+from app.features.console.handlers.responses import PAGE_HEADERS, html
+from app.features.console.inner_requests import InnerRequests, InnerStream
+from app.features.console.rendering import render
+from app.http.auth import needs
+from app.http.parameters.query_parameters import ANY_PARAMETERS
+from app.http.protocols import SCHEME
+from app.http.request import ApiRequest
+from app.http.response import ApiResponse
+
+_OK_MAX: Final = 399
+_SENT: Final = ("content-length", "content-disposition", "content-range", "accept-ranges", "etag")
+_CONDITIONS: Final = ("range", "if-range")
+ExportReference: TypeAlias = Annotated[str, PathParameter(description="The id of an export.")]
+RunReference: TypeAlias = Annotated[int, PathParameter(description="The number of a run.")]
+RunFileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file.")]
+
+
+@get(
+    "/console/exports/{export:str}/runs/{number:int}/files/{name:str}",
+    opt=needs(None) | {SCHEME: CONSOLE_SESSIONS, ANY_PARAMETERS: True},
+)
+async def get_export_file(
+    request: ApiRequest, export: ExportReference, number: RunReference, name: RunFileName
+) -> Stream | ApiResponse[str]:
+    """A file of a run of an export, as the API returns it to the key of the session."""
+    session: Any = request.auth
+    assert isinstance(session, ConsoleSession)
+    inner = InnerRequests(request.scope, request.receive, session.credential)
+    headers = {each: request.headers[each] for each in _CONDITIONS if each in request.headers}
+    stream = await inner.stream("GET", f"/exports/{export}/runs/{number}/files/{name}", headers=headers)
+    if stream.status > _OK_MAX:
+        return await _problem(stream)
+    sent = {each.title(): stream.headers[each] for each in _SENT if each in stream.headers}
+    return Stream(
+        stream.body,
+        status_code=stream.status,
+        media_type=stream.headers.get("content-type", "application/octet-stream"),
+        headers={**PAGE_HEADERS, **sent},
+    )
+
+
+async def _problem(stream: InnerStream) -> ApiResponse[str]:
+    """The problem of the API as a page."""
+    async with aclosing(stream.body) as parts:
+        body = b"".join([part async for part in parts])
+    members = msgspec.json.decode(body)
+    text = render("problem.html", {"members": members, "visit": None, "calls": ()})
+    return html(text, status=stream.status)

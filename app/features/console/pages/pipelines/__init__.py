@@ -1,0 +1,1 @@
+"""Pages of what moves rows: jobs, lineage, sources, views, webhooks and exports."""

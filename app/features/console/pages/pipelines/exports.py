@@ -1,0 +1,154 @@
+"""Exports: their schedules, their runs, and the files of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
+from app.features.console.pages.pipelines.requests import (
+    change,
+    change_state,
+    dataset_names,
+    present,
+    whole_number,
+    words,
+)
+from app.features.console.visit import PagePart, Visit, path_of, together
+
+QUERIES: Final = (
+    ("changes", "changes"),
+    ("incremental", "incremental: the rows that changed"),
+    ("snapshot", "snapshot: all rows"),
+)
+"""What is exported, as `POST /datasets/{dataset}/exports` has it."""
+FORMATS: Final = ("parquet", "csv", "ndjson", "arrow")
+"""The formats of the files."""
+_PAGE_SIZE: Final = 50
+_RUNS: Final = 20
+_FILES_MAX: Final = 200
+"""The most files of a run that a page lists; its manifest has all."""
+
+
+async def _read_list(visit: Visit) -> Context:
+    names = await dataset_names(visit)
+    dataset = visit.query.get("dataset")
+    graph = PagePart()
+    if dataset:
+        page = await visit.api.get(
+            path_of("datasets", dataset, "exports"),
+            page_size=_PAGE_SIZE,
+            page_token=visit.query.get("page_token"),
+        )
+        items, token, more = page["items"], page["next_page_token"], 0
+    else:
+        graph = await visit.api.part("/lineage")
+        items, more = ((), 0) if graph.problem else await _going_on(visit, graph.value)
+        token = None
+    return {
+        "graph": graph,
+        "items": items,
+        "next_token": token,
+        "more": more,
+        "names": sorted(names.values()),
+        "queries": QUERIES,
+        "formats": FORMATS,
+        "last_success": last_success,
+    }
+
+
+async def _going_on(visit: Visit, graph: Any) -> tuple[Sequence[Any], int]:
+    """Exports of all datasets that have not ended, and how many more there are: lists are those of one dataset."""
+    ids = [each["id"] for each in graph["nodes"] if each["kind"] == "export"]
+    parts: list[PagePart] = await together(
+        *(visit.api.part(path_of("exports", each)) for each in ids[:_PAGE_SIZE])
+    )
+    return [part.value for part in parts if not part.problem], max(len(ids) - _PAGE_SIZE, 0)
+
+
+def last_success(export: Any) -> Any:
+    """The latest run that has succeeded, of those that the export has; None without one."""
+    return next((run for run in export["runs"] if run["state"] == "succeeded"), None)
+
+
+async def _read_export(visit: Visit) -> Context:
+    path = _path(visit)
+    response, runs = await together(
+        visit.api.response("GET", path),
+        visit.api.part(f"{path}/runs", page_size=_RUNS, page_token=visit.query.get("page_token")),
+    )
+    export = response.value()
+    manifest = None
+    number = visit.query.get("run")
+    if number is None and (latest := last_success(export)):
+        number = str(latest["number"])
+    if number:
+        manifest = await visit.api.part(f"{path}/runs/{number}")
+    return {
+        "export": export,
+        "etag": response.headers["etag"],
+        "runs": runs,
+        "manifest": manifest,
+        "files_max": _FILES_MAX,
+        "last": last_success(export),
+    }
+
+
+def _path(visit: Visit, *more: str) -> str:
+    return path_of("exports", visit.variables["export"], *more)
+
+
+def _schedule(form: ConsoleForm) -> Any:
+    """The schedule of the fields; None if all are empty."""
+    return (
+        present(
+            {
+                "every_seconds": whole_number(form, "every_seconds"),
+                "cron": form.text("cron"),
+                "zone": form.text("zone"),
+            }
+        )
+        or None
+    )
+
+
+async def _create(visit: Visit, form: ConsoleForm) -> Done:
+    members = present(
+        {
+            "query": form.text("query"),
+            "format": form.text("format"),
+            "name": form.text("name"),
+            "columns": words(form, "columns"),
+            "where": form.text("where"),
+            "schedule": _schedule(form),
+            "destination": form.text("destination"),
+        }
+    )
+    export = await visit.api.send("POST", path_of("datasets", form.text("dataset"), "exports"), members)
+    return Done(to=f"/console/exports/{export['id']}", notice="The export is registered.")
+
+
+async def _state(visit: Visit, form: ConsoleForm) -> Done:
+    state = await change_state(visit, _path(visit), form)
+    return Done(to="/console" + _path(visit), notice=f"The export is {state}.")
+
+
+async def _reschedule(visit: Visit, form: ConsoleForm) -> Done:
+    await change(visit, _path(visit), {"schedule": _schedule(form)}, form.text("etag"))
+    return Done(to="/console" + _path(visit), notice="The schedule is changed.")
+
+
+async def _run(visit: Visit, _: ConsoleForm) -> Done:
+    run = await visit.api.send("POST", _path(visit, "runs"))
+    return Done(to="/console" + _path(visit), notice=f"Run {run['number']} is accepted.")
+
+
+_LIST: Final = ConsolePage(path="/exports", template="exports.html", read=_read_list)
+_EXPORT: Final = ConsolePage(path="/exports/{export:str}", template="export.html", read=_read_export)
+PAGES: Final = (_LIST, _EXPORT)
+ACTIONS: Final = (
+    ConsoleAction(path="/exports", run=_create, page=_LIST),
+    ConsoleAction(path="/exports/{export:str}/state", run=_state, page=_EXPORT),
+    ConsoleAction(path="/exports/{export:str}/schedule", run=_reschedule, page=_EXPORT),
+    ConsoleAction(path="/exports/{export:str}/runs", run=_run, page=_EXPORT),
+)

@@ -1,0 +1,144 @@
+"""Lineage: where rows come from and go to, as a picture and as a table of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.pages.pipelines.lineage_chart import LineageStyle, NodeNote, lineage_chart
+from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
+from app.features.console.pages.pipelines.requests import NAMES_MAX
+from app.features.console.rendering import duration
+from app.features.console.visit import PagePart, Visit, together
+
+DRAWN_MAX: Final = 80
+"""The most nodes of a picture."""
+DRAWN_WITH_COLUMNS_MAX: Final = 25
+_EDGES_MAX: Final = 150
+"""The most edges that the table has."""
+_LISTED_MAX: Final = 200
+_PAIRS_MAX: Final = 20
+_KINDS_OF_STATES: Final = {"active": "good", "paused": "warning", "failed": "bad"}
+_PAGES: Final = {"source": "sources", "webhook": "webhooks", "export": "exports"}
+
+
+async def _read(visit: Visit) -> Context:
+    dataset, column = visit.query.get("dataset"), visit.query.get("column")
+    columns = bool(column) or visit.query.get("columns") == "true"
+    response, overview = await together(
+        visit.api.get("/lineage", dataset=dataset, columns=True if columns else None),
+        visit.api.part("/overview", page_size=NAMES_MAX),
+    )
+    graph = LineageGraph.of(response)
+    focus = graph.id_of(dataset) if dataset else None
+    whole = len(graph.nodes)
+    limit = DRAWN_WITH_COLUMNS_MAX if columns else DRAWN_MAX
+    picture: LineageGraph | None = graph
+    if whole > limit:
+        picture = None if focus is None else graph.part(graph.nearest(focus, limit))
+    trace = graph.trace(ColumnOfNode(focus, column)) if focus and column else set()
+    style = LineageStyle(
+        notes=_notes(visit.now, graph, overview),
+        columns=graph.columns() if columns else {},
+        trace=trace,
+        focus=focus,
+        node_link=lambda id_: node_link(visit, graph, id_, focus),
+        column_link=lambda id_, name: _column_link(visit, graph, id_, name),
+    )
+    return {
+        "graph": graph,
+        "whole": whole,
+        "picture": picture,
+        "chart": None if picture is None else lineage_chart(picture, style),
+        "limit": limit,
+        "notes": style.notes,
+        "columns": columns,
+        "column": column,
+        "trace": sorted((graph.nodes[each.node]["name"], each.column) for each in trace),
+        "names": sorted(node["name"] for node in graph.nodes.values() if node["kind"] in ("dataset", "view"))[
+            :_LISTED_MAX
+        ],
+        "alone": _alone(graph)[:_LISTED_MAX],
+        "edges": graph.edges[:_EDGES_MAX],
+        "pairs_max": _PAIRS_MAX,
+        "page_of": lambda id_: page_of(graph, id_),
+    }
+
+
+def _alone(graph: LineageGraph) -> list[str]:
+    connected = {each["from"] for each in graph.edges} | {each["to"] for each in graph.edges}
+    return [id_ for id_ in graph.nodes if id_ not in connected]
+
+
+def page_of(graph: LineageGraph, id_: str) -> str:
+    """The page of a node."""
+    node = graph.nodes[id_]
+    kind, name = node["kind"], quote(node["name"], safe="")
+    if kind == "consumer":
+        dataset = graph.nodes.get(id_.partition("/")[0])
+        return "/console/lineage" if dataset is None else page_of(graph, dataset["id"]) + "/consumers"
+    if kind in ("dataset", "view"):
+        return f"/console/{kind}s/{name}"
+    if kind == "share":
+        return "/console/shares"
+    return f"/console/{_PAGES[kind]}/{id_}"
+
+
+def node_link(visit: Visit, graph: LineageGraph, id_: str, focus: str | None) -> str:
+    """Where a node of the picture leads: a dataset to its own lineage, and from there to its page."""
+    node = graph.nodes[id_]
+    if id_ == focus or node["kind"] not in ("dataset", "view"):
+        return page_of(graph, id_)
+    columns = "true" if visit.query.get("columns") == "true" or visit.query.get("column") else None
+    return visit.link("/console/lineage", dataset=node["name"], columns=columns)
+
+
+def _column_link(visit: Visit, graph: LineageGraph, id_: str, name: str) -> str:
+    """A column is traced from its dataset; one of a source or a reader from the dataset beside it."""
+    if graph.nodes[id_]["kind"] in ("dataset", "view"):
+        return visit.link("/console/lineage", dataset=graph.nodes[id_]["name"], column=name)
+    for edge in graph.edges:
+        for pair in edge["columns"] or ():
+            if id_ == edge["from"] and pair["from"] == name:
+                return _column_link(visit, graph, edge["to"], pair["to"])
+            if id_ == edge["to"] and pair["to"] == name:
+                return _column_link(visit, graph, edge["from"], pair["from"])
+    return page_of(graph, id_)
+
+
+def _notes(now: datetime, graph: LineageGraph, overview: PagePart) -> Mapping[str, NodeNote]:
+    """The state of each node, and of datasets how fresh they are."""
+    known = {} if overview.problem else {each["id"]: each for each in overview.value["items"]}
+    return {id_: _note(now, node, known.get(id_)) for id_, node in graph.nodes.items()}
+
+
+def _note(now: datetime, node: Mapping[str, Any], numbers: Mapping[str, Any] | None) -> NodeNote:
+    state = node["state"]
+    if numbers is None:
+        return NodeNote(_KINDS_OF_STATES.get(state or "", "idle"), state or "")
+    fresh = _freshness(now, numbers)
+    if numbers["version"] is not None:
+        fresh = f"v{numbers['version']:,} · {fresh}"
+    faults = ", ".join(numbers["problems"] or ())
+    kind = "warning" if faults or state == "paused" else _KINDS_OF_STATES.get(state or "", "idle")
+    return NodeNote(
+        kind, " · ".join(each for each in (faults, state if state != "active" else "", fresh) if each)
+    )
+
+
+def _freshness(now: datetime, numbers: Mapping[str, Any]) -> str:
+    if numbers["problems"] is None:
+        return "seen in part"
+    return "no commit yet" if numbers["committed_at"] is None else _ago(now, numbers["committed_at"])
+
+
+def _ago(now: datetime, at: str) -> str:
+    seconds = max((now - datetime.fromisoformat(at)).total_seconds(), 0.0)
+    return f"{duration(float(round(seconds))) if seconds >= 1 else 'less than 1 s'} ago"
+
+
+PAGES: Final = (ConsolePage(path="/lineage", template="lineage.html", read=_read),)
+ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

@@ -1,0 +1,213 @@
+"""Pages of webhooks: why one stands, its messages, and what forms do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx2
+
+from tests.support.pages import PageElement, checked_page, page, submit
+from tests.support.receiver import Receiver
+from tests.support.service import Service
+from tests.support.webhooks import Register, deliveries, make_due, state_of, work_until, write
+
+HOSTILE = "<script>alert(\"x\")</script> & 'quotes'"
+
+
+def figures(root: PageElement) -> dict[str, str]:
+    return {each.one("dt").text: each.all("dd")[0].text for each in root.all("div", class_="figure")}
+
+
+def messages(root: PageElement) -> list[list[str]]:
+    return root.one("div", id="messages").one("table").rows()[1:]
+
+
+def given_up(client: httpx2.Client, service: Service, receiver: Receiver, register: Register) -> str:
+    """The id of a webhook that the service has paused, since its messages were given up."""
+    webhook = register(batch_changes_max=1)
+    receiver.answer(*[500] * 30, body=b"<b>no disk</b>")
+    write(client, service, {"id": 1, "note": "a"}, {"id": 2, "note": "b"}, {"id": 3, "note": "c"})
+
+    def paused() -> bool:
+        make_due(client, service)
+        return bool(state_of(client, webhook)["state"] == "paused")
+
+    work_until(service, paused)
+    receiver.answers.clear()
+    return str(webhook["id"])
+
+
+def test_the_list_has_state_position_and_what_is_pending(
+    client: httpx2.Client, visitor: httpx2.Client, register: Register, receiver: Receiver, service: Service
+) -> None:
+    register(description=HOSTILE)
+    write(client, service, {"id": 1})
+    root = page(visitor, "/console/webhooks")
+    name, dataset, state, position, pending, failures, error = root.one("table").rows()[1]
+    assert name == f"{HOSTILE}{receiver.url}"
+    assert (dataset, state, position, pending, failures, error) == ("orders", "active", "1", "0", "0", "")
+    assert page(visitor, "/console/webhooks?dataset=orders").one("table")
+    assert page(visitor, "/console/webhooks?dataset=lost", status=404).one("div", role="alert")
+
+
+def test_without_webhooks_the_list_leads_to_the_first(stranger: httpx2.Client) -> None:
+    root = page(stranger, "/console/webhooks")
+    assert "headwater webhooks create" in root.one("div", class_="empty").text
+    assert root.one("form", action="/console/webhooks", method="post")
+
+
+def test_the_form_registers_a_webhook_and_shows_its_secret_once(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, receiver: Receiver
+) -> None:
+    root = page(visitor, "/console/webhooks")
+    fields = {
+        "dataset": "orders",
+        "url": receiver.url,
+        "where": "id > 1",
+        "columns": "id, note",
+        "form": "upsert",
+    }
+    answer = submit(visitor, root, "/console/webhooks", **fields)
+    assert answer.status_code == 200
+    made = checked_page(answer)
+    [webhook] = client.get("/webhooks").json()["items"]
+    assert (webhook["where"], webhook["columns"], webhook["form"]) == ("id > 1", ["id", "note"], "upsert")
+    secret = made.all("code")[0].text
+    assert secret.startswith("whsec_")
+    detail = page(visitor, made.link("To the webhook"))
+    assert secret not in detail.text
+    client.delete(f"/webhooks/{webhook['id']}")
+
+
+def test_what_is_refused_stays_in_the_form_with_its_reason(visitor: httpx2.Client, orders: str) -> None:
+    root = page(visitor, "/console/webhooks")
+    fields = {
+        "dataset": "orders",
+        "url": "ftp://example.com/<x>",
+        "batch_changes_max": "many",
+        "form": "upsert",
+    }
+    answer = submit(visitor, root, "/console/webhooks", **fields)
+    assert answer.status_code == 400
+    shown = checked_page(answer)
+    form = shown.one("form", action="/console/webhooks", method="post")
+    assert form.one("input", name="url").attributes["value"] == "ftp://example.com/<x>"
+    assert "int" in form.one("p", class_="fault").text
+    assert [each.text for each in form.one("select", name="form").all("option", selected="")] == ["upsert"]
+    answer = submit(visitor, root, "/console/webhooks", **(fields | {"batch_changes_max": ""}))
+    assert answer.status_code == 422
+    form = checked_page(answer).one("form", action="/console/webhooks", method="post")
+    assert "characters that a URL cannot contain" in form.one("p", class_="fault").text
+
+
+def test_why_it_is_paused_stands_at_the_top(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver, register: Register, service: Service
+) -> None:
+    path = f"/console/webhooks/{given_up(client, service, receiver, register)}"
+    root = page(visitor, path)
+    top = root.one("div", id="webhook").all("p")[0].text
+    assert top.startswith("paused The service has paused it.")
+    assert figures(root)["Given up in a row"] == "3"
+    assert {row[1] for row in messages(root)} == {"dead"}
+    assert {(row[4], row[5]) for row in messages(root)} == {("3", "500")}
+    assert "no disk" in messages(root)[0][6]
+    assert root.all("b") == []
+    assert [row[1] for row in messages(page(visitor, f"{path}?state=dead"))] == ["dead"] * 3
+    assert "No such message" in page(visitor, f"{path}?state=delivered").text
+
+
+def test_given_up_messages_are_sent_again(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver, register: Register, service: Service
+) -> None:
+    webhook = given_up(client, service, receiver, register)
+    path = f"/console/webhooks/{webhook}"
+    root = page(visitor, path)
+    assert submit(visitor, root, f"{path}/state").status_code == 303
+    assert client.get(f"/webhooks/{webhook}").json()["state"] == "active"
+    first = deliveries(client, {"id": webhook})[-1]["id"]
+    one = submit(visitor, root, f"{path}/redeliveries", delivery=first)
+    assert (one.status_code, one.headers["location"]) == (303, path)
+    service.work()
+    states = {each["id"]: each["state"] for each in deliveries(client, {"id": webhook})}
+    assert states[first] == "delivered"
+    assert submit(visitor, root, f"{path}/redeliveries").status_code == 303
+    assert "Messages that are sent again: 2." in page(visitor, path).text
+    service.work()
+    assert {each["state"] for each in deliveries(client, {"id": webhook})} == {"delivered"}
+
+
+def test_a_user_pauses_and_resumes_it(
+    client: httpx2.Client, visitor: httpx2.Client, register: Register
+) -> None:
+    path = f"/console/webhooks/{register()['id']}"
+    submit(visitor, page(visitor, path), f"{path}/state")
+    root = page(visitor, path)
+    assert "Its users have paused it" in root.text
+    assert "The webhook is paused." in root.text
+    submit(visitor, root, f"{path}/state")
+    assert "Everything is sent" in page(visitor, path).text
+
+
+def test_a_test_message_shows_its_result(
+    visitor: httpx2.Client, register: Register, receiver: Receiver
+) -> None:
+    path = f"/console/webhooks/{register()['id']}"
+    root = page(visitor, path)
+    good = checked_page(submit(visitor, root, f"{path}/test"))
+    assert "was delivered, with status 200, after" in good.one("p", role="status").text
+    receiver.answer(503, body=b"<u>closed</u>")
+    bad = checked_page(submit(visitor, root, f"{path}/test")).one("p", role="status")
+    assert "was not delivered, with status 503" in bad.text
+    assert "closed" in bad.text
+    assert bad.all("u") == []
+
+
+def test_a_new_secret_is_shown_once(visitor: httpx2.Client, register: Register) -> None:
+    webhook = register()
+    path = f"/console/webhooks/{webhook['id']}"
+    made = checked_page(submit(visitor, page(visitor, path), f"{path}/secret"))
+    secret = made.all("code")[0].text
+    assert secret.startswith("whsec_")
+    assert secret != webhook["secret"]
+    assert "24 hours" in made.text
+
+
+def test_settings_and_position_change_under_the_etag_of_the_page(
+    client: httpx2.Client, visitor: httpx2.Client, register: Register, receiver: Receiver, service: Service
+) -> None:
+    webhook = register()
+    path = f"/console/webhooks/{webhook['id']}"
+    write(client, service, {"id": 1}, {"id": 2})
+    root = page(visitor, path)
+    answer = submit(visitor, root, f"{path}/settings", where="id = 2", description="two", columns="id")
+    assert answer.status_code == 303, answer.text
+    changed = state_of(client, webhook)
+    assert (changed["where"], changed["description"], changed["columns"]) == ("id = 2", "two", ["id"])
+    late = submit(visitor, root, f"{path}/position", place="earliest")
+    assert late.status_code == 412
+    assert "precondition-failed" in late.text
+    receiver.messages.clear()
+    assert submit(visitor, page(visitor, path), f"{path}/position", place="earliest").status_code == 303
+    service.work()
+    assert [each["row"] for each in receiver.changes] == [{"id": 2}]
+    refused = submit(visitor, page(visitor, path), f"{path}/position", place="yesterday")
+    assert refused.status_code == 400
+    assert checked_page(refused).one("input", name="place").attributes["value"] == "yesterday"
+
+
+def test_a_key_sees_and_does_what_it_may(
+    client: httpx2.Client, register: Register, restricted: Callable[..., httpx2.Client]
+) -> None:
+    webhook = register()
+    reader = restricted({"datasets": "orders"})
+    assert "orders" in page(reader, "/console/webhooks").one("table").text
+    root = page(reader, f"/console/webhooks/{webhook['id']}")
+    assert [each.text for each in root.all("button")] == ["Sign out"]
+    assert page(restricted({"datasets": "x"}), f"/console/webhooks/{webhook['id']}", status=404)
+    part = restricted({"datasets": "orders", "where": "id = 1"})
+    assert "No webhook posts changes yet" in page(part, "/console/webhooks").text
+    assert page(part, f"/console/webhooks/{webhook['id']}", status=404).one("div", role="alert")
+    token = root.all("input", name="token")[0].attributes["value"]
+    answer = reader.post(f"/console/webhooks/{webhook['id']}/secret", data={"token": token})
+    assert answer.status_code == 403
+    assert "manage" in answer.text
