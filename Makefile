@@ -165,14 +165,21 @@ types: setup ## mypy, strict on the table format and the use cases
 contracts: setup ## the direction of imports
 	@$(BIN)/lint-imports
 
-openapi: setup ## write the schema that the service serves to openapi/openapi.json, and the Python client's values of it
+openapi: setup ## write the schema that the service serves to openapi/openapi.json, the Python client's values of it, and the tables of docs/api.md
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 	@$(BIN)/python -m clients.generator
+	@$(BIN)/python -m tests.docs.api_members
 
 alerts: setup ## write the rules of Prometheus and the page of the metrics and the alerts
 	@$(BIN)/python -m app.features.alerts.prometheus > monitoring/alerts.yml.new && mv monitoring/alerts.yml.new monitoring/alerts.yml
 	@$(BIN)/python -m tests.docs.monitoring > docs/monitoring.md.new && mv docs/monitoring.md.new docs/monitoring.md
+
+.PHONY: docs
+docs: ## make a site of docs/ in build/docs, in an environment of its own; a link that leads nowhere is an error
+	@$(ENVIRONMENT) --locks-only --venv .venv-docs requirements/build.txt requirements/docs.txt
+	@NO_MKDOCS_2_WARNING=true .venv-docs/bin/mkdocs build --quiet
+	@echo "the site is in build/docs; python3 -m http.server --directory build/docs shows it on http://127.0.0.1:8000"
 
 typescript: ## build and test the TypeScript package from openapi/openapi.json (needs Node.js 20 and npm)
 	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test
@@ -290,4 +297,4 @@ audit: ## check the pinned packages for known vulnerabilities (needs the network
 	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) .venv-audit .venv-bench* .venv-open .venv-cluster .chromium .console-pictures .kafka .mariadb .iceberg build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit .venv-bench* .venv-open .venv-docs .venv-cluster .chromium .console-pictures .kafka .mariadb .iceberg build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -36,7 +36,7 @@ Headwater {release}: a multi-tenant lakehouse behind one REST API
 /schema    the OpenAPI document
 /problems  the types of problems, which errors name
 
-Each operation needs a credential (Authorization: Bearer hw_...), except those below "health".
+Each operation needs a credential (Authorization: Bearer hw_...), except GET /health/live and GET /health/ready.
 """
 
 

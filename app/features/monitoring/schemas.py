@@ -18,14 +18,14 @@ class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
 
 
 class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset in numbers. All but its name, id, labels and version are null for a key that sees a part of it."""
+    """A dataset in numbers. For a key that sees a part of it, all but the first six members are null."""
 
     dataset: Annotated[str, msgspec.Meta(examples=["orders"])]
     """Its name."""
     id: str
     """Its id."""
     is_view: bool
-    """Whether it is a view."""
+    """Whether it is the dataset of a view."""
     labels: Annotated[dict[str, str], msgspec.Meta(examples=[{"team": "ops"}])]
     """Its labels."""
     version: int
