@@ -11,7 +11,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-up setup-demo demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi alerts typescript lock audit clean \
-	bench bench-latency bench-feed bench-exports bench-reads bench-ordered-rows bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
+	bench bench-latency bench-feed bench-exports bench-reads bench-ordered-rows bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-console bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-tombstones bench-open bench-rendering bench-sharing bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ chromium: ## bring Chromium for the tests of pages, on Debian: installed by root
 
 test-console: setup chromium ## all tests of the console in Chromium; CI runs a share of them (about ten minutes)
 	@SHARES=long $(BIN)/python -m pytest tests/console
+
+console-pictures: setup chromium ## pictures of all pages of the console in .console-pictures: wide, narrow, light, dark
+	@$(BIN)/python -m tests.support.console_pictures
 
 # What starts no service. Of the migrations: which columns, constraints and indexes there are.
 QUICK := tests/architecture tests/docs tests/kernel tests/clients/test_models.py tests/migrations/test_expand.py \
@@ -227,6 +230,9 @@ bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over
 
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
+
+bench-console: setup ## pages of the console for a tenant of 1,000 datasets: milliseconds and processor time of each
+	@$(BIN)/python -m bench.console $(BENCH)
 
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)

@@ -12,23 +12,15 @@ from typing import Any, Final
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    ConsoleMessage,
-    Page,
-    Request,
-    Response,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
 
 from tests.support.chromium import Chromium, ChromiumMissing
+from tests.support.console_pictures import cookies_of, launched
 from tests.support.console_tenant import ConsoleTenant, empty, populated, restricted
 from tests.support.receiver import receiving
 from tests.support.service import Service
 
 WIDE: Final = 1_440
-NARROW: Final = 360
 _HEIGHT: Final = 900
 HTML_BYTES_MAX: Final = 100_000
 SCRIPT_BYTES_MAX: Final = 60_000
@@ -64,14 +56,8 @@ def chromium() -> Iterator[Browser]:
         here = Chromium.here()
     except ChromiumMissing as missing:
         pytest.skip(str(missing))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=here.path,
-            args=["--no-sandbox", "--disable-dev-shm-usage"],
-            env=dict(here.environment) or None,
-        )
+    with launched(here) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")
@@ -154,14 +140,7 @@ def sessions(chromium: Browser, service: Service) -> Callable[[ConsoleTenant], A
 
     def cookies(tenant: ConsoleTenant) -> Any:
         if tenant.api_key not in stored:
-            context = chromium.new_context()
-            page = context.new_page()
-            page.goto(f"{service.url}/console/sign-in")
-            page.get_by_label("API key").fill(tenant.api_key)
-            page.get_by_role("button", name="Sign in").click()
-            page.wait_for_url(f"{service.url}/console")
-            stored[tenant.api_key] = context.cookies()
-            context.close()
+            stored[tenant.api_key] = cookies_of(chromium, service, tenant)
         return stored[tenant.api_key]
 
     return cookies

@@ -7,19 +7,12 @@ import pytest
 from app.features.console.page import ConsolePage
 from app.features.console.pages.all import PAGES
 from app.features.console.rendering import assets
-from tests.console.conftest import HTML_BYTES_MAX, NARROW, SCRIPT_BYTES_MAX, WIDE, NewTab, compressed_bytes
+from tests.console.conftest import HTML_BYTES_MAX, SCRIPT_BYTES_MAX, NewTab, compressed_bytes
+from tests.support.console_pictures import QUERIES, SCREENS
 from tests.support.console_tenant import ConsoleTenant
 from tests.support.shares import share
 
 _STATES = ("data", "empty", "grants")
-_SCREENS = {
-    "light": (WIDE, "light"),
-    "dark": (WIDE, "dark"),
-    "narrow": (NARROW, "light"),
-    "narrow dark": (NARROW, "dark"),
-}
-# What a page needs from the address besides its path.
-_QUERIES = {"/search": "?q=readings"}
 
 
 def _name(page: ConsolePage) -> str:
@@ -27,16 +20,16 @@ def _name(page: ConsolePage) -> str:
 
 
 @share(9)
-@pytest.mark.parametrize("screen", _SCREENS)
+@pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("state", _STATES)
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_page(
     page: ConsolePage, state: str, screen: str, tenants: dict[str, ConsoleTenant], new_tab: NewTab
 ) -> None:
-    width, scheme = _SCREENS[screen]
+    width, scheme = SCREENS[screen]
     tenant = tenants["no rows" if state == "empty" and "{dataset:" in page.path else state]
     tab = new_tab(tenant, width=width, scheme=scheme)
-    response = tab.open(tenant.address(page.path) + _QUERIES.get(page.path, ""))
+    response = tab.open(tenant.address(page.path) + QUERIES.get(page.path, ""))
     assert response.status in ((200, 403, 404) if state != "data" else (200,)), tab.page.inner_text("main")
     assert len(response.body()) <= HTML_BYTES_MAX
     assert tab.page.locator("h1").count() == 1
@@ -52,7 +45,7 @@ def test_page_can_be_read_without_scripts(
     page: ConsolePage, tenants: dict[str, ConsoleTenant], new_tab: NewTab
 ) -> None:
     tenant = tenants["data"]
-    address = tenant.address(page.path) + _QUERIES.get(page.path, "")
+    address = tenant.address(page.path) + QUERIES.get(page.path, "")
     texts = []
     for scripts in (False, True):
         tab = new_tab(tenant, scripts=scripts)

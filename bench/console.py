@@ -1,0 +1,109 @@
+"""Pages of the console for a tenant of many datasets: the time of each, and its processor time.
+
+Each page is requested by one reader, one request after another. The milliseconds are those of the whole request, with
+the requests that the page itself sends to the API.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from app.features.console.pages.all import PAGES
+from bench.fairness import new_datasets
+from bench.options import parser
+from bench.processes import processor_seconds, tree
+from bench.report import percentiles, publish
+from bench.service import API, Service, finished, running_service
+from bench.trips import trips, upsert_body
+
+_VARIABLE = re.compile(r"\{(\w+):\w+\}")
+_QUERIES = {"/search": "?q=trips_7"}
+
+
+def fill(service: Service, datasets: int, written: int, rows: int) -> Mapping[str, str]:
+    """Makes datasets, writes to some of them, and returns a value for each variable in the paths of pages."""
+    made = new_datasets(service, datasets)
+    with service.client() as client:
+        jobs = []
+        for number, dataset in enumerate(made[:written]):
+            body = upsert_body(trips(np.arange(rows), ts=number))
+            headers = {"Content-Type": "application/json"}
+            answer = client.post(f"/datasets/{dataset}/writes", content=body, headers=headers)
+            jobs.append(answer.raise_for_status().json())
+        ended = [finished(client, job) for job in jobs]
+        export = client.post(f"/datasets/{made[0]}/exports", json={"query": "changes", "format": "ndjson"})
+        export.raise_for_status()
+        tenant = client.get("/me").raise_for_status().json()["tenant"]
+    return {
+        "dataset": "trips_0",
+        "job": ended[0]["id"],
+        "export": export.json()["id"],
+        "tenant": tenant["id"],
+    }
+
+
+def measure(service: Service, client: httpx2.Client, address: str, requests: int) -> dict[str, Any]:
+    """The figures of a page."""
+    api = tree(service.process(API))
+    others = [each for each in tree(service.supervisor) if each not in api]
+    size = len(_page(client, address).content)
+    before = processor_seconds(api), processor_seconds(others)
+    seconds = []
+    for _ in range(requests):
+        began = time.perf_counter()
+        _page(client, address)
+        seconds.append(time.perf_counter() - began)
+    spent = processor_seconds(api) - before[0], processor_seconds(others) - before[1]
+    found = percentiles(seconds)
+    return {
+        "p50 ms": found["p50"],
+        "p95 ms": found["p95"],
+        "api cpu ms": round(1000 * spent[0] / requests, 1),
+        "other cpu ms": round(1000 * spent[1] / requests, 1),
+        "kB": round(size / 1000, 1),
+    }
+
+
+def _page(client: httpx2.Client, address: str) -> httpx2.Response:
+    answer = client.get(address)
+    if answer.status_code >= 500:
+        raise SystemExit(f"{address} has status {answer.status_code}: {answer.text[:500]}")
+    return answer
+
+
+def main() -> None:
+    """Runs the measurement."""
+    options = parser(__doc__)
+    options.add_argument("--datasets", type=int, default=1_000, help="datasets of the tenant")
+    options.add_argument("--written", type=int, default=50, help="how many of them have rows")
+    options.add_argument("--rows", type=int, default=1_000, help="rows of each of these")
+    options.add_argument("--requests", type=int, default=50, help="requests of each page")
+    chosen = options.parse_args()
+    figures, left_out = [], []
+    with running_service(chosen.scratch) as service:
+        variables = fill(service, chosen.datasets, chosen.written, chosen.rows)
+        with httpx2.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+            begun = client.post("/console/session", data={"api_key": service.api_key})
+            if begun.status_code != 303:
+                raise SystemExit(f"no session has begun: {begun.text[:500]}")
+            for page in PAGES:
+                if set(_VARIABLE.findall(page.path)) - variables.keys():
+                    left_out.append(page.path)
+                    continue
+                path = _VARIABLE.sub(lambda found: variables[found[1]], page.path)
+                address = f"/console{path}{_QUERIES.get(page.path, '')}"
+                figures.append(
+                    {"page": page.path or "/", **measure(service, client, address, chosen.requests)}
+                )
+    given = {name: getattr(chosen, name) for name in ("datasets", "written", "rows", "requests")}
+    publish("console", given, figures, notes=[f"not measured: {path}" for path in left_out])
+
+
+if __name__ == "__main__":
+    main()
