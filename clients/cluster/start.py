@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ PASSWORDS: Final = ("POSTGRES_PASSWORD", "APP_PASSWORD", "ADMIN_PASSWORD", "S3_S
 _READY_SECONDS_MAX: Final = 300.0
 _PROBE_SECONDS: Final = 2.0
 _STOP_SECONDS_MAX: Final = 5.0
+_WORKER_SECONDS: Final = 1.0
 # The ports at which servers are ready, by service.
 _PORTS: Final = {"redis": 6379, "storage": 9000, "spark-master": 7077}
 _POSTGRES_PORT: Final = 5432
@@ -116,6 +118,7 @@ class _Machine:
         self.programs = programs
         self.key_file = Path()
         self._port = port
+        self._next_probe = 0.0
         self._java_home = java_home(data)
         # Every program and folder has to be reachable for the account.
         paths = (data / "containers", ROOT / "app", programs.python, programs.versitygw, programs.caddy)
@@ -144,9 +147,18 @@ class _Machine:
             case "ingress":
                 return is_api_ready(self._port)
             case "worker":
-                return is_worker_ready(self._port, self.key_file.read_text(encoding="utf-8").strip())
+                return self._has_worker()
             case name:
                 return _listens(container.address, _PORTS[name])
+
+    def _has_worker(self) -> bool:
+        """Whether the service knows of a live worker. The answer takes all checks of the service: it is not requested
+        again within a second.
+        """
+        if time.monotonic() < self._next_probe:
+            return False
+        self._next_probe = time.monotonic() + _WORKER_SECONDS
+        return is_worker_ready(self._port, self.key_file.read_text(encoding="utf-8").strip())
 
     def _environment(self, container: Container) -> dict[str, str]:
         environment = {"HOME": str(container.own), "NO_PROXY": "*", "no_proxy": "*"}

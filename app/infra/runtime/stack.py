@@ -21,6 +21,7 @@ from app.infra.runtime.loopback import LOOPBACK, free_port, is_free
 from app.infra.runtime.postgres import EmbeddedPostgres
 from app.infra.runtime.supervisor import StopRequestedError, Supervisor, to_standard_error
 from app.infra.runtime.valkey import EmbeddedValkey
+from app.infra.runtime.worker_register import WorkerRegister
 
 READY_SECONDS_MAX = 180.0
 # More than the checks of the whole service take.
@@ -136,6 +137,9 @@ def _start(
     }
     own = given | variables | administration | java | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
     directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
+    register = WorkerRegister(
+        variables["HEADWATER_DATABASE_URL"], environment.get("HEADWATER_DATABASE_PASSWORD")
+    )
     # The worker cannot change tenants and keys: it has no login for that.
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
     _start_worker(
@@ -143,7 +147,7 @@ def _start(
         directory,
         programs,
         serving | without | java,
-        partial(is_worker_ready, port, api_key, certificate),
+        register.has_worker,
     )
     supervisor.wait_ready("api")
     url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
@@ -151,6 +155,7 @@ def _start(
     to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
     to_standard_error("writes are accepted, and wait until the worker is ready")
     supervisor.wait_ready("worker")
+    register.close()
     _report_console(port, api_key, certificate)
 
 

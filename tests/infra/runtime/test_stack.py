@@ -30,6 +30,11 @@ from app.infra.runtime.private_file import write_private
 import psycopg
 with psycopg.connect(os.environ["HEADWATER_MIGRATION_DATABASE_URL"]) as connection:
     connection.execute("CREATE TABLE IF NOT EXISTS started (n int)")
+    if connection.execute("SELECT FROM pg_roles WHERE rolname = 'headwater_relay'").fetchone() is None:
+        connection.execute("CREATE ROLE headwater_relay")
+        connection.execute("GRANT headwater_relay TO headwater_app")
+        connection.execute("CREATE TABLE workers (kind text, started_at timestamptz DEFAULT clock_timestamp())")
+        connection.execute("GRANT SELECT, INSERT ON workers TO headwater_relay")
     first = connection.execute("SELECT count(*) FROM started").fetchone() == (0,)
     connection.execute("INSERT INTO started VALUES (1)")
 if first:
@@ -41,10 +46,13 @@ from pathlib import Path
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
+        if self.path != "/health/ready":
+            self.send_error(404)
+            return
         self.send_response(200)
         self.end_headers()
         names = [name for name in os.environ if name.startswith("HEADWATER_")]
-        given = {name: os.environ[name] for name in names} | {"checks": {"workers": {"ok": True}}}
+        given = {name: os.environ[name] for name in names}
         self.wfile.write(json.dumps({"pid": os.getpid(), "has_key": has_key, **given}).encode())
     def do_POST(self):
         key = self.headers["Authorization"].removeprefix("Bearer ")
@@ -58,7 +66,10 @@ HTTPServer((os.environ["HEADWATER_HOST"], int(os.environ["HEADWATER_PORT"])), Ha
 WORKER = """
 import json, os, time
 from pathlib import Path
+import psycopg
 given = {name: os.environ[name] for name in os.environ if name.startswith("HEADWATER_") or name == "JAVA_HOME"}
+with psycopg.connect(os.environ["HEADWATER_DATABASE_URL"], options="-c role=headwater_relay") as connection:
+    connection.execute("INSERT INTO workers (kind) VALUES ('worker')")
 (Path(os.environ["HEADWATER_DATA_DIR"]) / "worker.json").write_text(json.dumps(given))
 time.sleep(1000)
 """
@@ -168,8 +179,17 @@ def test_stack_announces_itself_and_stops_cleanly(start, number):
     with redis.Redis.from_url(environment["HEADWATER_REDIS_URL"]) as client:
         assert client.ping()
     assert (Path(of_worker["JAVA_HOME"]) / "bin" / "java").exists()
+
+    def found_its_worker():
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headwater up'"
+        with psycopg.connect(environment["HEADWATER_ADMIN_DATABASE_URL"]) as connection:
+            return connection.execute(query).fetchone() == (0,)
+
+    service.eventually(found_its_worker)
     code, output, left = service.end(number)
-    assert output.index("serving on") < output.index("writes are accepted") < output.index("worker is ready")
+    assert (
+        output.index("serving on") < output.index("writes are accepted") < output.index("worker is ready (")
+    )
     assert (code, left) == (0, [])
     assert output.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
     assert not (service.data / "headwater.json").exists()
