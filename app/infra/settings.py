@@ -1,6 +1,5 @@
 """The settings of a process, read once from the environment at its start."""
 
-import base64
 import math
 import os
 import re
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self, cast, get_args
 from urllib.parse import quote, urlsplit
 
+from app.infra.outbound.signing_secret import SECRET_FORM, key_of
+
 MEBIBYTE = 1024 * 1024
-_SIGNING_KEY_BYTES = (24, 64)
 GIBIBYTE = 1024 * MEBIBYTE
 
 
@@ -114,14 +114,11 @@ def _flag(value: str) -> bool:
 
 
 def _signing_secret(value: str) -> str:
-    prefix, _, encoded = value.partition("whsec_")
+    # The message omits the value.
     try:
-        key = b"" if prefix else base64.b64decode(encoded, validate=True)
+        key_of(value)
     except ValueError:
-        key = b""
-    if not _SIGNING_KEY_BYTES[0] <= len(key) <= _SIGNING_KEY_BYTES[1]:
-        # The message omits the value.
-        raise ValueError("must be whsec_ and the base64 of 24–64 random bytes")
+        raise ValueError(f"must be {SECRET_FORM}") from None
     return value
 
 

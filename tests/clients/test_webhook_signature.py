@@ -7,7 +7,8 @@ from http.client import HTTPMessage
 
 import pytest
 
-from app.features.webhooks.receivers.signing import key_of, new_secret, signed_headers
+from app.features.webhooks.receivers.signing import signed_headers
+from app.infra.outbound.signing_secret import key_of, new_secret
 from headwater_client import InvalidSignature, verify_webhook
 
 # The example that the reference libraries of Standard Webhooks are tested with.

@@ -18,9 +18,10 @@ from app.features.alerts.service.events import EVENTS_TASK, Send, SendEvents
 from app.features.alerts.service.health import CheckService
 from app.features.monitoring.compose import leads
 from app.features.webhooks.receivers.http_sender import HttpSender
-from app.features.webhooks.receivers.signing import key_of, message_headers
+from app.features.webhooks.receivers.signing import message_headers
 from app.infra.files.probe import StorageProbe
 from app.infra.outbound.addresses import Rules
+from app.infra.outbound.signing_secret import key_of
 from app.infra.settings import Settings
 
 _LEASE_SECONDS: Final = 60.0

@@ -13,7 +13,7 @@ import pytest
 
 from app.features.alerts import compose
 from app.features.alerts.declared import ALERTS
-from app.features.webhooks.receivers.signing import new_secret
+from app.infra.outbound.signing_secret import new_secret
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.http import EVENTS, upsert
 from tests.support.postgres import TestServer

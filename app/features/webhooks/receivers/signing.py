@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
-import secrets
 import time
 from collections.abc import Sequence
-from typing import Final
-
-PREFIX: Final = "whsec_"
-SECRET_BYTES_MIN: Final = 24
-SECRET_BYTES_MAX: Final = 64
-_NEW_SECRET_BYTES: Final = 32
-
-
-def new_secret() -> str:
-    """A random secret in the form in which it is shared: `whsec_` and base64."""
-    return PREFIX + base64.b64encode(secrets.token_bytes(_NEW_SECRET_BYTES)).decode()
-
-
-def key_of(secret: str) -> bytes:
-    """The bytes of a secret. Raises ValueError, which says what is expected."""
-    detail = f"expected {PREFIX} and the base64 of {SECRET_BYTES_MIN}–{SECRET_BYTES_MAX} random bytes"
-    try:
-        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError(detail) from None
-    if not secret.startswith(PREFIX) or not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:
-        raise ValueError(detail)
-    return key
 
 
 def signed_headers(

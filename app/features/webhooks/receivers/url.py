@@ -9,7 +9,7 @@ from app.core.catalog.values import Dataset
 from app.features.webhooks.errors import InvalidWebhook
 from app.features.webhooks.receivers.bodies import changes_body, test_body
 from app.features.webhooks.receivers.http_sender import HttpSender
-from app.features.webhooks.receivers.signing import key_of, message_headers, new_secret
+from app.features.webhooks.receivers.signing import message_headers
 from app.features.webhooks.retries import RetryRules
 from app.features.webhooks.values import (
     TOPIC_SCHEME,
@@ -21,6 +21,7 @@ from app.features.webhooks.values import (
     WebhookMessage,
 )
 from app.infra.identifiers import new_id
+from app.infra.outbound.signing_secret import key_of, new_secret
 from app.kernel.changelog.change_selection import ChangeSelection
 
 

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from app.features.webhooks.receivers.signing import key_of, new_secret, signed_headers
+from app.features.webhooks.receivers.signing import signed_headers
+from app.infra.outbound.signing_secret import key_of, new_secret
 
 # The example that the specification's reference libraries are tested with.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
