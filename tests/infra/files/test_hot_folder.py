@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.infra.files.lookups import hot_folder
-from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.hot_folder import HotFolder, forget_copies
 
 ROOT = Path(__file__).parents[3]
 # The clock that stamps files ticks this often, or more often.
@@ -223,3 +223,12 @@ def test_folder_stays_within_its_bound_when_a_process_is_killed(tmp_path: Path) 
     finished = [file for file in stored(tmp_path) if not file.name.endswith(".new")]
     assert len(finished) > 20
     assert sum(file.stat().st_size for file in finished) <= 64_000 * (1 + 3 / 32)
+
+
+def test_copies_of_deleted_files_are_removed_and_others_stay(tmp_path: Path) -> None:
+    folder = HotFolder(tmp_path, 1_000)
+    for name in ("a", "a#rows", "a#keys", "b#rows"):
+        put(folder, name, b"12345")
+    forget_copies(tmp_path, ["a", "c"])
+    assert [content(folder, name) for name in ("a", "a#rows", "a#keys", "b#rows")] == [None, None, None, b"12345"]
+    forget_copies(tmp_path / "missing", ["a"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -52,6 +52,7 @@ class EndTenants:
     storage: ObjectStorage
     lease_seconds: float
     grace_seconds: float
+    forget: Callable[[Sequence[str]], None] = lambda _paths: None
     clock: Callable[[], float] = time.monotonic
     failing: dict[str, _Failing] = field(default_factory=dict)
 
@@ -134,6 +135,7 @@ class EndTenants:
         if paths:
             size_bytes = sum(map(self._size, paths))
             self.storage.delete(paths)
+            self.forget(paths)
             self.tenants.count_files(tenant_id, len(paths), size_bytes)
         return len(paths)
 

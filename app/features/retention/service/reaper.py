@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -25,7 +26,7 @@ class Reap:
 
     While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
     arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one. `parts`: of uploads to S3 that
-    ended with their process.
+    ended with their process. `forget`: removes the copies of deleted files on the disk of this machine.
     """
 
     references: ReferenceStore
@@ -34,6 +35,7 @@ class Reap:
     upload_seconds_max: float
     result_seconds_max: float
     parts: OrphanedParts | None = None
+    forget: Callable[[Sequence[str]], None] = lambda _paths: None
 
     def run(self) -> int:
         """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
@@ -123,4 +125,5 @@ class Reap:
         if not orphans or self.references.deletions_held():
             return 0
         self.storage.delete(orphans)
+        self.forget(orphans)
         return len(orphans)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from app.infra.files.lookups.hot_folder import HotFolder, NewFile
+from app.infra.files.lookups.hot_folder import ROWS, HotFolder, NewFile
 from app.infra.files.parquet_file import OpenedFile, ParquetReader, read_row_group
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.schema.schema_projection import project_rows, sources
@@ -179,7 +179,7 @@ class CopyWriter:
 
 
 def _name(path: str) -> str:
-    return f"{path}#rows"
+    return f"{path}{ROWS}"
 
 
 def _stored_names(file_schema: pa.Schema, schema: pa.Schema) -> list[str]:

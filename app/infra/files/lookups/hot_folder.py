@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_PREFIX: Final = "boot-"
 _NEW_SUFFIX: Final = ".new"
+# What a name has after the path of the file in the storage: nothing, or what of the file is kept.
+ROWS: Final = "#rows"
+KEYS: Final = "#keys"
 # The writer of a new file that has not grown for this time was killed.
 _ABANDONED_SECONDS: Final = 600
 # Deleted rows are in copies of files that no version has any more.
@@ -128,7 +131,7 @@ class HotFolder:
         return files
 
     def _path(self, name: str) -> Path:
-        return self._files / hashlib.blake2b(name.encode(), digest_size=20).hexdigest()
+        return self._files / _file_name(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +157,22 @@ class NewFile:
         with suppress(OSError):
             self.file.close()
         self.new.unlink(missing_ok=True)
+
+
+def forget_copies(folder: Path, paths: Iterable[str]) -> None:
+    """Removes what the folder has of files of the storage that were deleted. Those of other machines expire.
+
+    `folder`: the parent of those of each boot; it may be missing.
+    """
+    for files in folder.glob(f"{_BOOT_PREFIX}*"):
+        for path in paths:
+            for kept in ("", ROWS, KEYS):
+                with suppress(OSError):
+                    (files / _file_name(f"{path}{kept}")).unlink(missing_ok=True)
+
+
+def _file_name(name: str) -> str:
+    return hashlib.blake2b(name.encode(), digest_size=20).hexdigest()
 
 
 def _boot() -> str | None:

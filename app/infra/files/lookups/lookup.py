@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.lookups.hot_copy import HotCopies, Positions
-from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.hot_folder import KEYS, HotFolder
 from app.infra.files.lookups.key_index_file import KEPT_ROWS_MIN, index_in, put_index, read_index
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import LocalStorage, Storage
@@ -169,7 +169,7 @@ class KeyLookup:
                 index = build()
                 self._small.put(file.path, index, index.hashes.nbytes + index.positions.nbytes)
             return index
-        return cast(KeyIndex, self._kept(f"{file.path}#keys", build))
+        return cast(KeyIndex, self._kept(f"{file.path}{KEYS}", build))
 
     def _kept(self, name: str, make: Callable[[], KeyIndex | BloomFilter]) -> KeyIndex | BloomFilter:
         """The file of that name in the folder; created and stored if it is missing."""

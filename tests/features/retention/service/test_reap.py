@@ -360,3 +360,22 @@ def test_files_of_a_deleted_dataset_are_deleted_at_once_on_request_and_those_of_
     assert reap(References(deleted=True), seconds_max=-1) == ReapReport(files=0, complete=False)
     assert reap(References(deleted=True, instants={running})) == ReapReport(files=1, complete=True)
     assert {path for path, _ in storage.list("")} == {written}
+
+
+def test_copies_of_deleted_files_are_forgotten_and_those_of_others_stay(
+    storage: LocalStorage, put: Callable[..., None]
+) -> None:
+    orphan, used = data_path(new_instant_id()), data_path(new_instant_id())
+    put(orphan)
+    put(used)
+    forgotten: list[str] = []
+    reap = Reap(
+        references=References(paths={used}),
+        storage=storage,
+        grace_seconds=60,
+        upload_seconds_max=7,
+        result_seconds_max=8,
+        forget=forgotten.extend,
+    )
+    assert reap.run() == 1
+    assert forgotten == [orphan]
