@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from app.core.platform import Platform
 from app.features.alerts.compose import evaluate, send_events
 from app.features.monitoring.compose import gather
 from app.features.monitoring.service.gather import Gather
 from app.infra.runtime.loops import Loop
+
+# How often an API looks for events that were not sent: one query of a small table.
+_EVENTS_SECONDS: Final = 2.0
 
 
 def sample_loop(platform: Platform) -> tuple[Gather, Loop]:
@@ -18,5 +23,6 @@ def sample_loop(platform: Platform) -> tuple[Gather, Loop]:
 
 def event_loops(platform: Platform) -> list[Loop]:
     """The loop that sends the events of alerts, if they have a receiver. Each API has one."""
-    events, every_seconds = send_events(platform), platform.settings.metrics_seconds
+    events = send_events(platform)
+    every_seconds = min(_EVENTS_SECONDS, platform.settings.metrics_seconds)
     return [] if events is None else [Loop("alert events", events.run, every_seconds=every_seconds)]

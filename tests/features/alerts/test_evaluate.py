@@ -10,6 +10,7 @@ import pytest
 from app.features.alerts.declared import ALERTS, Alert, Condition
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.service.evaluate import Evaluate
+from app.features.alerts.service.events import SendEvents
 from app.features.alerts.values import AlertPhase
 from app.features.monitoring.values import GATHERED, Sample
 from tests.support.store_fixtures import Stores
@@ -113,3 +114,53 @@ def test_every_alert_names_metrics_that_exist_and_has_a_name_of_its_own() -> Non
         if alert.per:
             assert metrics[alert.per] == metrics[alert.metric]
     assert len({alert.name for alert in ALERTS}) == len(ALERTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("storage-unreachable", "ERROR"), ("redis-unreachable", "WARNING")]
+)
+def test_alert_is_logged_by_its_severity_when_it_is_fired_and_resolved(
+    stores: Stores, caplog: pytest.LogCaptureFixture, name: str, level: str
+) -> None:
+    alert = BY_NAME[name]
+    rounds = Rounds(stores, alert)
+    with caplog.at_level("INFO"):
+        for value in (0, 0, 0, 1, 1):
+            rounds.after(alert.for_seconds, value)
+    lines = [(each.levelname, each.getMessage()) for each in caplog.records if name in each.getMessage()]
+    assert lines == [(level, f"alert {name} is firing: 0"), ("INFO", f"alert {name} is resolved: 0")]
+
+
+def test_round_that_is_early_by_a_moment_does_not_put_an_alert_off(stores: Stores) -> None:
+    rounds = Rounds(stores, BY_NAME["storage-unreachable"])
+    rounds.after(0, 0)
+    assert rounds.after(15, 0) is AlertPhase.PENDING
+    assert rounds.after(14.8, 0) is AlertPhase.FIRING
+    assert rounds.after(15, 1) is AlertPhase.RESOLVED
+
+
+def test_process_leads_only_while_events_wait_and_sends_the_critical_ones_first(stores: Stores) -> None:
+    asked: list[str] = []
+    sent: list[str] = []
+
+    def leads() -> bool:
+        asked.append("leads")
+        return True
+
+    events = SendEvents(
+        store=AlertStore(stores.database),
+        send=lambda message_id, _body: sent.append(message_id.rpartition("-firing")[0]),
+        leads=leads,
+    )
+    # Events of other tests.
+    events.run()
+    asked.clear()
+    sent.clear()
+    events.run()
+    assert asked == []
+    for name in ("redis-unreachable", "disk-low", "storage-unreachable"):
+        rounds = Rounds(stores, BY_NAME[name])
+        rounds.after(0, 0)
+        rounds.after(60, 0)
+    events.run()
+    assert (asked, sent) == (["leads"], ["storage-unreachable", "disk-low", "redis-unreachable"])

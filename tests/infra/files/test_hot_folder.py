@@ -230,5 +230,10 @@ def test_copies_of_deleted_files_are_removed_and_others_stay(tmp_path: Path) -> 
     for name in ("a", "a#rows", "a#keys", "b#rows"):
         put(folder, name, b"12345")
     forget_copies(tmp_path, ["a", "c"])
-    assert [content(folder, name) for name in ("a", "a#rows", "a#keys", "b#rows")] == [None, None, None, b"12345"]
+    assert [content(folder, name) for name in ("a", "a#rows", "a#keys", "b#rows")] == [
+        None,
+        None,
+        None,
+        b"12345",
+    ]
     forget_copies(tmp_path / "missing", ["a"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,12 +12,17 @@ import msgspec
 
 from app.features.alerts.declared import Alert, Condition
 from app.features.alerts.repository import AlertStore
-from app.features.alerts.values import AlertPhase, AlertState
+from app.features.alerts.values import AlertPhase, AlertState, Severity
 from app.features.monitoring.values import Sample
 
+_log = logging.getLogger(__name__)
 _NAMED_MAX: Final = 5
+# Rounds are not exact: without it, one that is early by a moment would put an alert off to the next one.
+_EARLY_SECONDS: Final = 0.5
 _KEPT: Final = timedelta(days=1)
 _GATHERED: Final = "headwater_gather_ok"
+
+_LEVELS: Final = {Severity.CRITICAL: logging.ERROR, Severity.WARNING: logging.WARNING}
 
 Series = tuple[tuple[str, str], ...]
 
@@ -49,8 +55,10 @@ class Evaluate:
                 if not series and unknown:
                     continue
                 details = self._faults(alert, series)
-                after = transition(states.get(alert.name), alert, details, now)
+                before = states.get(alert.name)
+                after = transition(before, alert, details, now)
                 states.put(alert.name, after)
+                _log_change(alert, before, after)
 
     def _series(
         self, alert: Alert, values: Mapping[str, Mapping[Series, float]], now: datetime
@@ -99,9 +107,26 @@ def transition(
     detail = ", ".join(faults[:_NAMED_MAX]) + further
     if before is None or before.phase is AlertPhase.RESOLVED:
         before = AlertState(name=alert.name, phase=AlertPhase.PENDING, since=now)
-    if before.phase is AlertPhase.PENDING and (now - before.since).total_seconds() >= alert.for_seconds:
+    if before.phase is AlertPhase.PENDING and _has_lasted(before, alert, now):
         return _replace(before, phase=AlertPhase.FIRING, fired_at=now, detail=detail, sent=False)
     return _replace(before, detail=detail)
+
+
+def _has_lasted(state: AlertState, alert: Alert, now: datetime) -> bool:
+    return (now - state.since).total_seconds() >= alert.for_seconds - _EARLY_SECONDS
+
+
+def _log_change(alert: Alert, before: AlertState | None, after: AlertState | None) -> None:
+    """A line for an alert that was fired or resolved, with the level of its severity."""
+    if (
+        after is None
+        or after.phase is AlertPhase.PENDING
+        or (before is not None and before.phase is after.phase)
+    ):
+        return
+    fired = after.phase is AlertPhase.FIRING
+    level = logging.INFO if not fired else _LEVELS[alert.severity]
+    _log.log(level, "alert %s is %s: %s", alert.name, after.phase.value, after.detail)
 
 
 def _replace(state: AlertState, **changes: object) -> AlertState:

@@ -11,7 +11,7 @@ import msgspec
 
 from app.features.alerts.declared import ALERTS, Alert
 from app.features.alerts.repository import AlertStore
-from app.features.alerts.values import AlertPhase, AlertState
+from app.features.alerts.values import AlertPhase, AlertState, Severity
 from app.infra.errors import Unavailable
 
 _log = logging.getLogger(__name__)
@@ -36,19 +36,23 @@ class SendEvents:
 
     def run(self) -> None:
         """One round. Raises Unavailable if an event did not arrive: the next round sends it again."""
-        if not self.leads():
+        waiting = [
+            (state, _BY_NAME[state.name])
+            for state in self.store.states()
+            if not state.sent and state.phase is not AlertPhase.PENDING and state.name in _BY_NAME
+        ]
+        # The critical ones first: an attempt may take long.
+        waiting.sort(key=lambda each: each[1].severity is not Severity.CRITICAL)
+        if not waiting or not self.leads():
             return
-        for state in self.store.states():
-            alert = _BY_NAME.get(state.name)
-            if state.sent or state.phase is AlertPhase.PENDING or alert is None:
-                continue
+        for state, alert in waiting:
             fault = self.send(
                 f"{state.name}-{state.phase.value}-{state.since.timestamp():.0f}", event_of(alert, state)
             )
             if fault is not None:
                 raise Unavailable(f"the receiver of alerts does not take them: {fault}")
             self.store.note_sent(state)
-            _log.info("alert %s is %s: %s", state.name, state.phase.value, state.detail)
+            _log.info("the receiver has the event that alert %s is %s", state.name, state.phase.value)
 
 
 def event_of(alert: Alert, state: AlertState) -> bytes:
