@@ -36,7 +36,7 @@ from app.features.retention.service.reaper import Reap
 from app.features.retention.service.run_clean import RunClean
 from app.features.retention.service.usage import SAMPLE_SECONDS, SampleUsage
 from app.infra.db.session import Database
-from app.infra.files.lookups.hot_folder import forget_copies
+from app.infra.files.lookups.hot_folder import remove_copies
 from app.infra.files.s3.orphaned_parts import orphaned_parts
 from app.infra.files.storage import Storage
 from app.infra.runtime.loops import Loop
@@ -55,7 +55,7 @@ def reaper(platform: Platform) -> Reap:
         upload_seconds_max=settings.upload_keep_seconds,
         result_seconds_max=settings.read_result_seconds,
         parts=orphaned_parts(settings.storage_uri, os.environ),
-        forget=partial(forget_copies, settings.data_dir / "hot"),
+        remove_copies=partial(remove_copies, settings.data_dir / "hot"),
     )
 
 
@@ -96,7 +96,7 @@ def end_tenants(platform: Platform) -> EndTenants:
         storage=platform.storage,
         lease_seconds=settings.lease_seconds,
         grace_seconds=settings.orphan_grace_seconds,
-        forget=partial(forget_copies, settings.data_dir / "hot"),
+        remove_copies=partial(remove_copies, settings.data_dir / "hot"),
     )
 
 

@@ -140,11 +140,11 @@ def test_round_that_is_early_by_a_moment_does_not_put_an_alert_off(stores: Store
 
 
 def test_process_leads_only_while_events_wait_and_sends_the_critical_ones_first(stores: Stores) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
     sent: list[str] = []
 
     def leads() -> bool:
-        asked.append("leads")
+        requested.append("leads")
         return True
 
     events = SendEvents(
@@ -154,13 +154,13 @@ def test_process_leads_only_while_events_wait_and_sends_the_critical_ones_first(
     )
     # Events of other tests.
     events.run()
-    asked.clear()
+    requested.clear()
     sent.clear()
     events.run()
-    assert asked == []
+    assert requested == []
     for name in ("redis-unreachable", "disk-low", "storage-unreachable"):
         rounds = Rounds(stores, BY_NAME[name])
         rounds.after(0, 0)
         rounds.after(60, 0)
     events.run()
-    assert (asked, sent) == (["leads"], ["storage-unreachable", "disk-low", "redis-unreachable"])
+    assert (requested, sent) == (["leads"], ["storage-unreachable", "disk-low", "redis-unreachable"])

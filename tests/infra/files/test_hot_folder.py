@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.infra.files.lookups import hot_folder
-from app.infra.files.lookups.hot_folder import HotFolder, forget_copies
+from app.infra.files.lookups.hot_folder import HotFolder, remove_copies
 
 ROOT = Path(__file__).parents[3]
 # The clock that stamps files ticks this often, or more often.
@@ -229,11 +229,11 @@ def test_copies_of_deleted_files_are_removed_and_others_stay(tmp_path: Path) -> 
     folder = HotFolder(tmp_path, 1_000)
     for name in ("a", "a#rows", "a#keys", "b#rows"):
         put(folder, name, b"12345")
-    forget_copies(tmp_path, ["a", "c"])
+    remove_copies(tmp_path, ["a", "c"])
     assert [content(folder, name) for name in ("a", "a#rows", "a#keys", "b#rows")] == [
         None,
         None,
         None,
         b"12345",
     ]
-    forget_copies(tmp_path / "missing", ["a"])
+    remove_copies(tmp_path / "missing", ["a"])

@@ -52,7 +52,7 @@ class EndTenants:
     storage: ObjectStorage
     lease_seconds: float
     grace_seconds: float
-    forget: Callable[[Sequence[str]], None] = lambda _paths: None
+    remove_copies: Callable[[Sequence[str]], None] = lambda _paths: None
     clock: Callable[[], float] = time.monotonic
     failing: dict[str, _Failing] = field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class EndTenants:
         if paths:
             size_bytes = sum(map(self._size, paths))
             self.storage.delete(paths)
-            self.forget(paths)
+            self.remove_copies(paths)
             self.tenants.count_files(tenant_id, len(paths), size_bytes)
         return len(paths)
 

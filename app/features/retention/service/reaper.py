@@ -26,7 +26,7 @@ class Reap:
 
     While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
     arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one. `parts`: of uploads to S3 that
-    ended with their process. `forget`: removes the copies of deleted files on the disk of this machine.
+    ended with their process. `remove_copies`: removes the copies of deleted files on the disk of this machine.
     """
 
     references: ReferenceStore
@@ -35,7 +35,7 @@ class Reap:
     upload_seconds_max: float
     result_seconds_max: float
     parts: OrphanedParts | None = None
-    forget: Callable[[Sequence[str]], None] = lambda _paths: None
+    remove_copies: Callable[[Sequence[str]], None] = lambda _paths: None
 
     def run(self) -> int:
         """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
@@ -125,5 +125,5 @@ class Reap:
         if not orphans or self.references.deletions_held():
             return 0
         self.storage.delete(orphans)
-        self.forget(orphans)
+        self.remove_copies(orphans)
         return len(orphans)

@@ -159,7 +159,7 @@ class NewFile:
         self.new.unlink(missing_ok=True)
 
 
-def forget_copies(folder: Path, paths: Iterable[str]) -> None:
+def remove_copies(folder: Path, paths: Iterable[str]) -> None:
     """Removes what the folder has of files of the storage that were deleted. Those of other machines expire.
 
     `folder`: the parent of those of each boot; it may be missing.

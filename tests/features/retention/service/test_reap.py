@@ -362,20 +362,20 @@ def test_files_of_a_deleted_dataset_are_deleted_at_once_on_request_and_those_of_
     assert {path for path, _ in storage.list("")} == {written}
 
 
-def test_copies_of_deleted_files_are_forgotten_and_those_of_others_stay(
+def test_copies_of_deleted_files_are_removed_and_those_of_others_stay(
     storage: LocalStorage, put: Callable[..., None]
 ) -> None:
     orphan, used = data_path(new_instant_id()), data_path(new_instant_id())
     put(orphan)
     put(used)
-    forgotten: list[str] = []
+    removed: list[str] = []
     reap = Reap(
         references=References(paths={used}),
         storage=storage,
         grace_seconds=60,
         upload_seconds_max=7,
         result_seconds_max=8,
-        forget=forgotten.extend,
+        remove_copies=removed.extend,
     )
     assert reap.run() == 1
-    assert forgotten == [orphan]
+    assert removed == [orphan]
