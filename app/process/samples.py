@@ -10,7 +10,7 @@ from app.features.monitoring.compose import gather
 from app.features.monitoring.service.gather import Gather
 from app.infra.runtime.loops import Loop
 
-# How often an API looks for events that were not sent: one query of a small table.
+# How often an API reads which events were not sent: one query of a small table.
 _EVENTS_SECONDS: Final = 2.0
 
 

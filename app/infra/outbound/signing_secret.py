@@ -11,7 +11,7 @@ _BYTES_MIN: Final = 24
 _BYTES_MAX: Final = 64
 _NEW_BYTES: Final = 32
 SECRET_FORM: Final = f"{_PREFIX} and the base64 of {_BYTES_MIN}–{_BYTES_MAX} random bytes"
-"""What a secret is, for the errors of those that are none."""
+"""What a secret is, for the errors of texts that are not secrets."""
 
 
 def new_secret() -> str:
