@@ -74,7 +74,7 @@ class CheckService:
             },
             [_process(each, alive=each in alive) for each in known[-_PROCESSES_MAX:]],
             active(states),
-            resolved(states),
+            latest_resolutions(states),
         )
 
 
@@ -95,7 +95,7 @@ def active(states: Sequence[AlertState]) -> list[ActiveAlert]:
     ]
 
 
-def resolved(states: Sequence[AlertState]) -> list[ResolvedAlert]:
+def latest_resolutions(states: Sequence[AlertState]) -> list[ResolvedAlert]:
     """The alerts that are active no longer, the latest first. One that this release does not know is left out."""
     by_name = {alert.name: alert for alert in ALERTS}
     items = [

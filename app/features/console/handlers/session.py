@@ -83,7 +83,7 @@ async def get_sign_in(
         return html(_form(target, ""))
     if is_head(request.scope) or not _is_opened_by_reader(request):
         return html(_form(target, "", link))
-    return await _followed(request, sessions, credentials, threads, public_url, link, target)
+    return await _follow_link(request, sessions, credentials, threads, public_url, link, target)
 
 
 @post("/console/session", opt={PUBLIC: True}, status_code=200)
@@ -101,7 +101,7 @@ async def begin_session(
     form = await read_form(request)
     key, link, target = form.text("api_key"), form.text("link"), form.text("next")
     if link:
-        return await _followed(request, sessions, credentials, threads, public_url, link, target)
+        return await _follow_link(request, sessions, credentials, threads, public_url, link, target)
     principal = await credentials.principal(key, _address(request)) if API_KEY.fullmatch(key) else None
     if principal is None:
         return html(_form(target, _NO_KEY), status=401)
@@ -123,7 +123,7 @@ async def end_session(
     return see_other("/console/sign-in", cookies=(session_cookie(request, None, public_url),))
 
 
-async def _followed(
+async def _follow_link(
     request: ApiRequest,
     sessions: Sessions,
     credentials: Credentials,

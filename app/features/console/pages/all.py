@@ -11,6 +11,14 @@ from app.features.console.pages import (
     datasets,
     home,
 )
+from app.features.console.pages.administration import (
+    audit,
+    keys,
+    service,
+    shares,
+    tenants,
+    usage,
+)
 from app.features.console.pages.pipelines import (
     exports,
     jobs,
@@ -30,6 +38,12 @@ _MODULES: Final[tuple[ModuleType, ...]] = (
     sources,
     views,
     webhooks,
+    audit,
+    keys,
+    service,
+    shares,
+    tenants,
+    usage,
 )
 PAGES: Final[tuple[ConsolePage, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: Final[tuple[ConsoleAction, ...]] = tuple(action for module in _MODULES for action in module.ACTIONS)

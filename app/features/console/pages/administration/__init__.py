@@ -1,0 +1,1 @@
+"""Pages for those who administer: keys, tenants, usage, the audit, shares and the service."""
