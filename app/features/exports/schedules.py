@@ -46,13 +46,15 @@ def check_schedule(schedule: Schedule) -> None:
         raise _refused(
             "/cron", f"expected five fields: minute, hour, day, month, weekday; such as {_EXAMPLE}"
         )
+    if _never_fires(cron):
+        raise _refused("/cron", f"{cron!r} never fires: no month that it names has such a day")
     try:
         following = next(times_after(schedule, datetime.now(UTC)), None)
     except (CronSimError, AssertionError, ValueError) as error:
         reason = str(error) or "it has no times"
         raise _refused("/cron", f"{cron!r} is no cron expression: {reason}; such as {_EXAMPLE}") from None
     if following is None:
-        raise _refused("/cron", f"{cron!r} has no time in the next 50 years")
+        raise _refused("/cron", f"{cron!r} never fires in the next 50 years")
 
 
 def times_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
@@ -76,6 +78,21 @@ def next_times(schedule: Schedule, last_start: datetime | None, now: datetime, c
         return list(islice(times_after(schedule, now), count))
     first = now if last_start is None else max(last_start + timedelta(seconds=every), now)
     return [first + timedelta(seconds=every * number) for number in range(count)]
+
+
+def _never_fires(cron: str) -> bool:
+    """Whether the days of the expression exist, but in none of its months, such as 30 February."""
+    minute, hour, day, month, weekday = cron.split()
+    parts = (f"{minute} {hour} {day} * {weekday}", f"{minute} {hour} * {month} {weekday}")
+    return not _parses(cron) and all(_parses(each) for each in parts)
+
+
+def _parses(cron: str) -> bool:
+    try:
+        CronSim(cron, datetime.now(UTC))
+    except (CronSimError, AssertionError, ValueError):
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)

@@ -237,8 +237,8 @@ class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The folder to which the files are copied; null for none."""
     state: ExportState
     """`active`, `paused`, or `ended`."""
-    offset: int
-    """The position at which its next run starts."""
+    offset: int | None
+    """The position at which its next run starts; null for a snapshot without a run that has succeeded."""
     error: Annotated[dict[str, Any], PROBLEM] | None
     """Why its last run failed; null if it did not."""
     runs: list[ExportRunSummary]
@@ -437,12 +437,20 @@ def export_response(export: Export) -> ExportResponse:
         max_lag=definition.max_lag,
         destination=definition.destination,
         state=export.state,
-        offset=export.offset,
+        offset=_offset(export),
         error=None if failed_run is None else _error(failed_run),
         runs=[run_summary(run) for run in export.runs],
         created_at=export.created_at,
         links=ExportLinks(self_=path, runs=f"{path}/runs", dataset=f"/datasets/{export.dataset_id}"),
     )
+
+
+def _offset(export: Export) -> int | None:
+    """A snapshot has no position before its first one was written."""
+    has_rows = any(run.job.state is JobState.SUCCEEDED for run in export.runs)
+    earlier = bool(export.runs) and export.runs[-1].number > 1
+    snapshot = export.definition.query is ExportQuery.SNAPSHOT
+    return None if snapshot and not has_rows and not earlier else export.offset
 
 
 def _next_runs(export: Export) -> list[datetime]:

@@ -48,7 +48,7 @@ class LineageEdge(msgspec.Struct, frozen=True, kw_only=True, rename={"origin": "
     target: str
     """The id of the node that they go to."""
     lag: int | None
-    """The number of changes that have not gone there yet; null where it is not known."""
+    """The number of changes that have not gone there yet; null where it is not known, and for snapshots."""
     columns: list[LineageColumn] | None
     """The columns, on request; null where they are not known, and for consumers and shares, which have all of them.
 

@@ -10,6 +10,7 @@ from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
 from app.core.consumers.service import Consumers
 from app.features.exports.service.exports import ManageExports
+from app.features.exports.tasks import ExportQuery
 from app.features.exports.values import Export
 from app.features.lineage.columns import (
     export_columns,
@@ -150,7 +151,7 @@ class Lineage:
             Edge(
                 origin=each.dataset_id,
                 target=each.id,
-                lag=max(datasets[each.dataset_id].next_offset - each.offset, 0),
+                lag=_export_lag(each, datasets[each.dataset_id]),
                 columns=export_columns(each.definition, datasets[each.dataset_id].definition)
                 if columns
                 else None,
@@ -230,6 +231,13 @@ def _view_edges(view: View, datasets: Mapping[str, Dataset], *, columns: bool) -
                 lag=each.lag,
                 columns=of_inputs.get(each.dataset.id),
             )
+
+
+def _export_lag(export: Export, dataset: Dataset) -> int | None:
+    """How many changes it has not written; None for a snapshot, which writes the whole table."""
+    if export.definition.query is ExportQuery.SNAPSHOT:
+        return None
+    return max(dataset.next_offset - export.offset, 0)
 
 
 def _source_edges(source: DataSource, datasets: Mapping[str, Dataset], *, columns: bool) -> Iterator[Edge]:

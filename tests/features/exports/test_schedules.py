@@ -80,6 +80,14 @@ def test_what_is_no_expression_is_refused(cron: str) -> None:
         check_schedule(Schedule(cron=cron))
 
 
+@pytest.mark.parametrize("cron", ["0 0 30 2 *", "0 0 31 4,6 *", "15 6 30,31 FEB *"])
+def test_days_that_no_month_has_are_refused(cron: str) -> None:
+    with pytest.raises(InvalidRequest, match="never fires"):
+        check_schedule(Schedule(cron=cron))
+    # With a weekday beside, the expression has times.
+    check_schedule(Schedule(cron=cron.removesuffix("*") + "1"))
+
+
 def test_zone_that_is_not_known_is_refused_with_a_similar_one() -> None:
     with pytest.raises(InvalidRequest, match="did you mean 'Europe/Berlin'"):
         check_schedule(Schedule(cron="0 6 * * *", zone="Europe/Berln"))

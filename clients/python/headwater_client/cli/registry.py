@@ -135,7 +135,9 @@ COMMANDS: Commands = {
         "Feeds and rows that are written to files.",
         {
             LIST: Command(f"{_HERE}.exports:list_exports", "List the exports of a dataset, or of all."),
-            "create": Command(f"{_HERE}.exports:create", "Register an export, and start its first run."),
+            "create": Command(
+                f"{_HERE}.exports:create", "Register an export, which runs at once or at its times."
+            ),
             "show": Command(f"{_HERE}.exports:show", "Print an export."),
             "run": Command(f"{_HERE}.exports:run", "Export what has changed since the last run."),
             "runs": Command(f"{_HERE}.exports:runs", "List the runs of an export, the latest first."),

@@ -120,8 +120,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """The folder to which the files are copied; null for none."""
     state: str
     """`active`, `paused`, or `ended`."""
-    offset: int
-    """The position at which its next run starts."""
+    offset: int | None
+    """The position at which its next run starts; null for a snapshot without a run that has succeeded."""
     error: dict[str, Any] | None
     """Why its last run failed; null if it did not."""
     runs: tuple[ExportRunSummary, ...]

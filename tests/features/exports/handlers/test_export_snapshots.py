@@ -66,6 +66,25 @@ def test_snapshot_has_all_rows_of_the_latest_version(
     assert client.get(f"{orders}/consumers").json()["items"] == []
 
 
+def test_snapshot_has_no_position_before_its_first_run(
+    client: httpx2.Client, orders: str, feed: str, service: Service
+) -> None:
+    assert client.get(feed).json()["changes"]
+    body = SNAPSHOT | {"schedule": {"cron": "0 6 1 1 *"}}
+    path = client.post(f"{orders}/exports", json=body).headers["location"]
+    assert client.get(path).json()["offset"] is None
+    [edge] = client.get("/lineage").json()["edges"]
+    assert edge["lag"] is None
+    run = client.post(f"{path}/runs").json()
+    client.post(f"/jobs/{run['job_id']}/cancel")
+    assert client.get(path).json()["offset"] is None
+    client.post(f"{path}/runs")
+    service.work()
+    assert client.get(path).json()["offset"] == 4
+    [edge] = client.get("/lineage").json()["edges"]
+    assert edge["lag"] is None
+
+
 @pytest.mark.parametrize("format_", ["csv", "parquet", "arrow"])
 def test_snapshot_equals_the_table_in_every_format(
     client: httpx2.Client, orders: str, feed: str, service: Service, format_: str

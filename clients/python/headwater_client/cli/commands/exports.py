@@ -13,6 +13,7 @@ from headwater_client.cli.arguments.documents import json_of
 from headwater_client.cli.arguments.names import InputFile
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.cli.state_changes import change_state
 from headwater_client.client import Headwater
 from headwater_client.models import Export, ExportRunSummary
 from headwater_client.transport.connection import dataset_path
@@ -68,7 +69,7 @@ def create(
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
-    """Register an export, and start its first run.
+    """Register an export. Its first run starts at once; with cron, at the first of its times.
 
     Example: `headwater exports create orders export.json`
 
@@ -208,9 +209,7 @@ def pause(
     export
         The id of the export.
     """
-    with service.client() as client:
-        found = client.pause_export(export)
-    output.done(f"Export {found.id} is {found.state}.", found)
+    change_state(service, output, lambda client: client.pause_export(export))
 
 
 def resume(
@@ -229,9 +228,7 @@ def resume(
     export
         The id of the export.
     """
-    with service.client() as client:
-        found = client.resume_export(export)
-    output.done(f"Export {found.id} is {found.state}.", found)
+    change_state(service, output, lambda client: client.resume_export(export))
 
 
 def delete(

@@ -11,6 +11,7 @@ from headwater_client.cli.arguments.documents import document, json_object
 from headwater_client.cli.arguments.names import InputFile
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.cli.state_changes import change_state
 from headwater_client.models import CreateSource, Source
 
 
@@ -82,8 +83,7 @@ def pause(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = 
     source
         The id or the name of the source.
     """
-    with service.client() as client:
-        _stated(output, client.pause_source(source))
+    change_state(service, output, lambda client: client.pause_source(source))
 
 
 def resume(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
@@ -96,8 +96,7 @@ def resume(source: str, /, *, service: ServiceChoice = SERVICE, output: Output =
     source
         The id or the name of the source.
     """
-    with service.client() as client:
-        _stated(output, client.pause_source(source, paused=False))
+    change_state(service, output, lambda client: client.pause_source(source, paused=False))
 
 
 def reset(
@@ -133,10 +132,6 @@ def delete(source: str, /, *, service: ServiceChoice = SERVICE) -> None:
     with service.client() as client:
         client.delete_source(source)
     print(f"Source {source} is deleted.")
-
-
-def _stated(output: Output, source: Source) -> None:
-    output.done(f"Source {source.name} is {source.state}.", source)
 
 
 def _error(source: Source) -> str | None:

@@ -11,6 +11,7 @@ from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.cli.state_changes import change_state
 from headwater_client.models import CreateView, View
 
 _COLUMNS: Final[Sequence[TableColumn[View]]] = (
@@ -136,9 +137,7 @@ def pause(
     view
         The id or the name of the view.
     """
-    with service.client() as client:
-        found = client.pause_view(view)
-    output.done(f"View {found.name} is {found.state}.", found)
+    change_state(service, output, lambda client: client.pause_view(view))
 
 
 def resume(
@@ -157,9 +156,7 @@ def resume(
     view
         The id or the name of the view.
     """
-    with service.client() as client:
-        found = client.pause_view(view, paused=False)
-    output.done(f"View {found.name} is {found.state}.", found)
+    change_state(service, output, lambda client: client.pause_view(view, paused=False))
 
 
 def delete(

@@ -10,6 +10,7 @@ from headwater_client.cli.arguments.names import Names, Texts
 from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.cli.state_changes import change_state
 from headwater_client.models import ChangeForm, Delivery, DeliveryState, Webhook, WebhookEvents
 
 _COLUMNS: Final[Sequence[TableColumn[Webhook]]] = (
@@ -165,9 +166,7 @@ def pause(
     webhook
         The id of the webhook.
     """
-    with service.client() as client:
-        found = client.change_webhook(webhook, state="paused")
-    output.done(f"Webhook {found.id} is {found.state}.", found)
+    change_state(service, output, lambda client: client.change_webhook(webhook, state="paused"))
 
 
 def resume(
@@ -186,9 +185,7 @@ def resume(
     webhook
         The id of the webhook.
     """
-    with service.client() as client:
-        found = client.change_webhook(webhook, state="active")
-    output.done(f"Webhook {found.id} is {found.state}.", found)
+    change_state(service, output, lambda client: client.change_webhook(webhook, state="active"))
 
 
 def rotate(
