@@ -11,7 +11,7 @@ from app.features.console.page import ConsoleAction, ConsolePage, Context
 from app.features.console.pages.pipelines.lineage_chart import LineageStyle, NodeNote, lineage_chart
 from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
 from app.features.console.pages.pipelines.requests import NAMES_MAX
-from app.features.console.rendering import duration
+from app.features.console.rendering import duration, problem_word
 from app.features.console.visit import PagePart, Visit, together
 
 DRAWN_MAX: Final = 80
@@ -122,7 +122,7 @@ def _note(now: datetime, node: Mapping[str, Any], numbers: Mapping[str, Any] | N
     fresh = _freshness(now, numbers)
     if numbers["version"] is not None:
         fresh = f"v{numbers['version']:,} · {fresh}"
-    faults = ", ".join(numbers["problems"] or ())
+    faults = ", ".join(problem_word(each) for each in numbers["problems"] or ())
     kind = "warning" if faults or state == "paused" else _KINDS_OF_STATES.get(state or "", "idle")
     return NodeNote(
         kind, " · ".join(each for each in (faults, state if state != "active" else "", fresh) if each)

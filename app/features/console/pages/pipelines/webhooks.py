@@ -58,7 +58,10 @@ async def _read_webhook(visit: Visit) -> Context:
         "etag": response.headers["etag"],
         "deliveries": deliveries,
         "forms": FORMS,
-        "states": DELIVERY_STATES,
+        "message_tabs": [
+            (visit.link(f"/console{path}", state=state), state or "all", None)
+            for state in (None, *DELIVERY_STATES)
+        ],
         "ended_after": ended_after,
         "result": None,
     }
