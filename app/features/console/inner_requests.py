@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 from litestar.types import ASGIApp, Message, Receive
@@ -23,6 +23,12 @@ _COPIED: Final = ("asgi", "http_version", "scheme", "root_path", "client", "serv
 _KEPT_HEADERS: Final = frozenset({b"host", b"user-agent"})
 _PARTS_MAX: Final = 2
 """The most parts of a streamed body that wait for the reader: the handler that sends them waits for more room."""
+
+
+class EncodedPath(str):
+    """A path whose segments are percent-encoded already."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,10 @@ class InnerRequests:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> InnerResponse:
-        """The response to a request. `path`: not encoded. It may be called for several requests at once."""
+        """The response to a request. `path`: not encoded, unless it is an EncodedPath.
+
+        It may be called for several requests at once.
+        """
         # In a task: the request sets context variables of its own.
         return await asyncio.create_task(self._answer(method, path, query, headers or {}, body))
 
@@ -103,7 +112,7 @@ class InnerRequests:
         return InnerStream(start["status"], fields, _parts(messages, request))
 
     def _until(self, complete: asyncio.Event) -> Receive:
-        """What a streamed request receives: that its client is gone, or that the response is complete."""
+        """What a request without a body receives, or after it: that its client is gone, or that the response is complete."""
 
         async def gone() -> None:
             while (await self._receive())["type"] != "http.disconnect":
@@ -131,19 +140,19 @@ class InnerRequests:
         pending: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
         start: dict[str, Any] = {}
         parts: list[bytes] = []
+        complete = asyncio.Event()
+        until = self._until(complete)
 
         async def receive() -> Any:
-            if pending:
-                return pending.pop()
-            while (event := await self._receive())["type"] != "http.disconnect":
-                pass
-            return event
+            return pending.pop() if pending else await until()
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 start.update(message)
             elif message["type"] == "http.response.body":
                 parts.append(bytes(message.get("body", b"")))
+                if not message.get("more_body", False):
+                    complete.set()
 
         await self._service(self._scope(method, path, query, headers, body), receive, send)
         fields = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
@@ -163,12 +172,13 @@ class InnerRequests:
             fields += [(b"content-length", str(len(body)).encode())]
             if "content-type" not in {name.lower() for name in headers}:
                 fields += [(b"content-type", b"application/json")]
+        encoded = encoded_path(path)
         return {
             "type": "http",
             **{name: self._outer[name] for name in _COPIED if name in self._outer},
             "method": method,
-            "path": path,
-            "raw_path": quote(path).encode(),
+            "path": unquote(encoded),
+            "raw_path": encoded.encode(),
             "query_string": urlencode(query).encode(),
             "headers": fields,
             "state": {},
@@ -187,3 +197,8 @@ async def _parts(
         await request
     finally:
         request.cancel()
+
+
+def encoded_path(path: str) -> str:
+    """The path as it is sent."""
+    return str(path) if isinstance(path, EncodedPath) else quote(path)

@@ -12,9 +12,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from app.access.tenants.values import KeyScope, Principal
-from app.features.console.inner_requests import InnerResponse
+from app.features.console.inner_requests import EncodedPath, InnerResponse, encoded_path
 
 _OK_MAX: Final = 399
+# A longer body is shown as the name of a file, as curl reads one.
+_BODY_MAX: Final = 2_000
+_BODY_FILE: Final = "@body.json"
 
 
 class ApiProblem(Exception):
@@ -120,8 +123,9 @@ class PageApi:
         """
         query = _query(options or {})
         text = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
-        target = quote(path) + (f"?{urlencode(query)}" if query else "")
-        self.calls.append(ApiCall(method, target, text.decode(errors="replace")))
+        target = encoded_path(path) + (f"?{urlencode(query)}" if query else "")
+        shown = text.decode(errors="replace") if len(text) <= _BODY_MAX else _BODY_FILE
+        self.calls.append(ApiCall(method, target, shown))
         response = await self.sender.send(method, path, query=query, headers=headers, body=text)
         if response.status > _OK_MAX:
             raise ApiProblem(_members(response))
@@ -173,9 +177,9 @@ async def together(*parts: Awaitable[Any]) -> list[Any]:
             task.cancel()
 
 
-def path_of(*segments: str) -> str:
-    """A path below the root, whose segments may have any characters but a slash."""
-    return "/" + "/".join(segments)
+def path_of(*segments: str) -> EncodedPath:
+    """A path below the root, whose segments may have any characters."""
+    return EncodedPath("/" + "/".join(quote(segment, safe="") for segment in segments))
 
 
 def _query(options: Mapping[str, Any]) -> list[tuple[str, str]]:
