@@ -112,7 +112,7 @@ class InnerRequests:
         return InnerStream(start["status"], fields, _parts(messages, request))
 
     def _until(self, complete: asyncio.Event) -> Receive:
-        """What a request without a body receives, or after it: that its client is gone, or that the response is complete."""
+        """What a request receives after its body: that its client is gone, or that the response is complete."""
 
         async def gone() -> None:
             while (await self._receive())["type"] != "http.disconnect":

@@ -19,6 +19,14 @@ from app.features.console.pages.administration import (
     tenants,
     usage,
 )
+from app.features.console.pages.feed import (
+    changes,
+    difference,
+    row,
+    rows,
+    undo,
+    write,
+)
 from app.features.console.pages.pipelines import (
     exports,
     jobs,
@@ -29,9 +37,15 @@ from app.features.console.pages.pipelines import (
 )
 
 _MODULES: Final[tuple[ModuleType, ...]] = (
+    changes,
     dataset,
     datasets,
+    difference,
     home,
+    row,
+    rows,
+    undo,
+    write,
     exports,
     jobs,
     lineage,

@@ -4,6 +4,8 @@
 import { addKeys } from "./keys.js";
 import { addTyping } from "./typing.js";
 
+import { addFiles, addSliders, addZones, copyTexts, followFeed } from "./live.js";
+
 const distances = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
 function showTimes(root) {
@@ -103,3 +105,8 @@ addKeys();
 prepare(document);
 setInterval(tellDistances, 1000);
 refreshParts();
+addSliders(prepare);
+addZones();
+addFiles();
+copyTexts();
+followFeed(prepare);

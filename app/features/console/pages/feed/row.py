@@ -1,0 +1,152 @@
+"""One row: what it is now or was at a time, and each change that made it so, with who wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import unquote
+
+from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.feed.lines import FeedLine, feed_lines, instants_of
+from app.features.console.pages.feed.shared import (
+    TypedValueFault,
+    column_names,
+    console_path,
+    key_columns,
+    number_columns,
+    problem_fields,
+    row_path,
+    shown_columns,
+    version_or_time,
+)
+from app.features.console.visit import ApiProblem, PagePart, Visit
+
+_HISTORY: Final = 1_000
+_ROUNDS_MAX: Final = 20
+_LINES: Final = 100
+_HALF_A_DAY: Final = 12
+
+
+async def _read(visit: Visit) -> Context:
+    frame = await dataset_frame(visit)
+    dataset = frame["dataset"]
+    text = visit.query.get("key", "")
+    columns = shown_columns(visit, dataset)
+    noon = visit.now.replace(hour=_HALF_A_DAY, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    context: dict[str, Any] = {
+        **frame,
+        "tab": "Rows",
+        "base": console_path(dataset),
+        "key": text,
+        "key_names": dataset["record_key"],
+        "title": ", ".join(unquote(part) for part in text.split(",")),
+        "columns": columns,
+        "names": column_names(dataset),
+        "numbers": number_columns(dataset),
+        "keys": frozenset(key_columns(dataset)),
+        "noon": noon.strftime("%Y-%m-%d %H:%M"),
+        "faults": {},
+        "fault": None,
+        "at": "",
+        "state": None,
+        "history": PagePart(),
+        "lines": (),
+        "writers": PagePart({}),
+        "last": None,
+        "complete": True,
+        "earlier": 0,
+    }
+    if not text or not dataset["record_key"]:
+        return context
+    try:
+        options = version_or_time(visit)
+    except TypedValueFault as fault:
+        return {**context, "faults": {fault.field: str(fault)}}
+    context["at"] = options["as_of"] or ""
+    try:
+        state = await _state(visit, dataset, text, options)
+        changes, complete = await _history(visit, dataset, text)
+    except ApiProblem as problem:
+        faults = {{"as_of": "at"}.get(name, name): detail for name, detail in problem_fields(problem).items()}
+        return {**context, "faults": faults, "fault": problem}
+    lines = list(reversed(feed_lines(dataset, _joined(changes), columns)))
+    writers = await instants_of(visit, dataset["name"], [line.version for line in lines[:_LINES]])
+    return {
+        **context,
+        "state": state,
+        "lines": lines[:_LINES],
+        "earlier": max(len(lines) - _LINES, 0),
+        "writers": writers,
+        "last": _last(lines, state),
+        "last_row": changes[-1]["row"] if changes else None,
+        "complete": complete,
+    }
+
+
+async def _state(
+    visit: Visit, dataset: Mapping[str, Any], text: str, options: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The row at a version: `row`, which is None without one, and the version that was `read`. Raises ApiProblem."""
+    try:
+        response = await visit.api.response("GET", row_path(dataset["name"], text), options=options)
+    except ApiProblem as problem:
+        if problem.code != "row-not-found":
+            raise
+        return {"row": None, "read": problem.members["version"], "detail": problem.members["detail"]}
+    return {**response.value(), "read": int(response.headers["headwater-version"])}
+
+
+async def _history(
+    visit: Visit, dataset: Mapping[str, Any], text: str
+) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """All changes of the key that are kept, and whether these are all. Raises ApiProblem."""
+    changes: list[Mapping[str, Any]] = []
+    since: Any = None
+    if dataset["changelog"]["producer"] == "none":
+        return changes, True
+    for _ in range(_ROUNDS_MAX):
+        page = await visit.api.get(
+            row_path(dataset["name"], text),
+            history=True,
+            limit=_HISTORY,
+            since=since,
+            columns=_first(dataset),
+        )
+        changes += page["changes"]
+        if page["complete"]:
+            return changes, True
+        since = page["next_since"]
+    return changes, False
+
+
+def _first(dataset: Mapping[str, Any]) -> str:
+    """A column: a history has all of them, and the row itself was read already."""
+    return key_columns(dataset)[0]
+
+
+def _joined(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The changes, with a `-C` and its `+C` as one correction."""
+    joined: list[Mapping[str, Any]] = []
+    for change in changes:
+        before = joined[-1] if joined else None
+        if change["op"] == "+C" and before is not None and before["op"] == "-C":
+            joined[-1] = {
+                **change,
+                "op": "U",
+                "before": before["row"],
+                "corrects_offset": before["corrects_offset"],
+            }
+        else:
+            joined.append(change)
+    return joined
+
+
+def _last(lines: Sequence[FeedLine], state: Mapping[str, Any]) -> FeedLine | None:
+    """The change that made the row what it was at the version that was read."""
+    return next((line for line in lines if line.version <= state["read"]), None)
+
+
+PAGES: Final = (ConsolePage(path="/datasets/{dataset:str}/rows/row", template="row.html", read=_read),)
+ACTIONS: Final[tuple[ConsoleAction, ...]] = ()
