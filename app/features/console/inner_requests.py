@@ -172,13 +172,13 @@ class InnerRequests:
             fields += [(b"content-length", str(len(body)).encode())]
             if "content-type" not in {name.lower() for name in headers}:
                 fields += [(b"content-type", b"application/json")]
-        encoded = encoded_path(path)
+        target = encoded_path(path)
         return {
             "type": "http",
             **{name: self._outer[name] for name in _COPIED if name in self._outer},
             "method": method,
-            "path": unquote(encoded),
-            "raw_path": encoded.encode(),
+            "path": unquote(target),
+            "raw_path": target.encode(),
             "query_string": urlencode(query).encode(),
             "headers": fields,
             "state": {},

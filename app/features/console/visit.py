@@ -124,8 +124,8 @@ class PageApi:
         query = _query(options or {})
         text = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
         target = encoded_path(path) + (f"?{urlencode(query)}" if query else "")
-        shown = text.decode(errors="replace") if len(text) <= _BODY_MAX else _BODY_FILE
-        self.calls.append(ApiCall(method, target, shown))
+        example = text.decode(errors="replace") if len(text) <= _BODY_MAX else _BODY_FILE
+        self.calls.append(ApiCall(method, target, example))
         response = await self.sender.send(method, path, query=query, headers=headers, body=text)
         if response.status > _OK_MAX:
             raise ApiProblem(_members(response))

@@ -88,15 +88,15 @@ async def _read_more(visit: Visit) -> Context:
     start = max(since, end - _BEHIND_MAX) if not view.selects else since
     page = await read_after(visit, view, start, key_columns(dataset), **wait)
     versions = await _versions(visit, dataset, page, view)
-    omitted = page.omitted + start - since
+    surplus = page.surplus + start - since
     return {
         **_shared(visit, dataset),
         **versions,
         "page": page,
         "view": view,
         "since": since,
-        "omitted": omitted,
-        "count": len(page.changes) + omitted,
+        "surplus": surplus,
+        "count": len(page.changes) + surplus,
     }
 
 

@@ -72,7 +72,7 @@ def _versions(visit: Visit, dataset: Mapping[str, Any]) -> tuple[int, int]:
     last, first = whole_number(visit, "to"), whole_number(visit, "from")
     last = head if last is None else last
     first = max(last - 1, 0) if first is None else first
-    for field, version in (("from", first), ("to", last)):
+    for field, version in (("to", last), ("from", first)):
         if version > head:
             raise TypedValueFault(field, f"expected 0–{head:,}, the latest version")
     return min(first, last), max(first, last)

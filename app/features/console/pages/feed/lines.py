@@ -80,25 +80,25 @@ def by_version(
 async def instants_of(visit: Visit, dataset: str, versions: Sequence[int]) -> PagePart:
     """What made these versions: lists of entries of the timeline by version. Of few far apart, the latest ones."""
     path = path_of("datasets", dataset, "timeline")
-    wanted = sorted(set(versions), reverse=True)
-    if not wanted:
+    newest = sorted(set(versions), reverse=True)
+    if not newest:
         return PagePart({})
     try:
-        if wanted[0] - wanted[-1] < _RANGE_MAX:
+        if newest[0] - newest[-1] < _RANGE_MAX:
             pages = [
-                await visit.api.get(path, from_version=wanted[-1], to_version=wanted[0], page_size=_INSTANTS)
+                await visit.api.get(path, from_version=newest[-1], to_version=newest[0], page_size=_INSTANTS)
             ]
         else:
-            pages = await together(*(visit.api.get(path, version=each) for each in wanted[:_SINGLE_MAX]))
+            pages = await together(*(visit.api.get(path, version=each) for each in newest[:_SINGLE_MAX]))
     except ApiProblem as problem:
         return PagePart({}, problem)
-    made: dict[int, list[Mapping[str, Any]]] = {}
+    origins: dict[int, list[Mapping[str, Any]]] = {}
     for page in pages:
         for instant in page["items"]:
             # A savepoint or a tag names a version, and does not make it.
             if instant["action"] not in ("savepoint", "tag"):
-                made.setdefault(instant["version"], []).append(with_seconds(instant))
-    return PagePart(made)
+                origins.setdefault(instant["version"], []).append(with_seconds(instant))
+    return PagePart(origins)
 
 
 def with_seconds(instant: Mapping[str, Any]) -> Mapping[str, Any]:

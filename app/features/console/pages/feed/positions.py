@@ -65,7 +65,7 @@ class FeedPage:
     next_since: int
     pending: int
     earliest: int
-    omitted: int = 0
+    surplus: int = 0
     """How many earlier changes of the range match and are not shown."""
 
     @property
@@ -147,7 +147,7 @@ async def read_after(
         since, options = page["next_since"], {}
         if not page["pending"]:
             break
-    return _feed_page(page, changes, start, omitted=count - len(changes))
+    return _feed_page(page, changes, start, surplus=count - len(changes))
 
 
 async def _page(visit: Visit, view: FeedView, keys: Sequence[str], **options: Any) -> Any:
@@ -156,7 +156,7 @@ async def _page(visit: Visit, view: FeedView, keys: Sequence[str], **options: An
 
 
 def _feed_page(
-    page: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], start: int, *, omitted: int = 0
+    page: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], start: int, *, surplus: int = 0
 ) -> FeedPage:
     return FeedPage(
         changes=changes,
@@ -164,5 +164,5 @@ def _feed_page(
         next_since=page["next_since"],
         pending=page["pending"],
         earliest=page["earliest"],
-        omitted=omitted,
+        surplus=surplus,
     )

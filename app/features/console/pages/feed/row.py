@@ -94,7 +94,12 @@ async def _state(
     except ApiProblem as problem:
         if problem.code != "row-not-found":
             raise
-        return {"row": None, "read": problem.members["version"], "detail": problem.members["detail"]}
+        return {
+            "row": None,
+            "version": None,
+            "read": problem.members["version"],
+            "detail": problem.members["detail"],
+        }
     return {**response.value(), "read": int(response.headers["headwater-version"])}
 
 
@@ -128,19 +133,19 @@ def _first(dataset: Mapping[str, Any]) -> str:
 
 def _joined(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The changes, with a `-C` and its `+C` as one correction."""
-    joined: list[Mapping[str, Any]] = []
+    events: list[Mapping[str, Any]] = []
     for change in changes:
-        before = joined[-1] if joined else None
+        before = events[-1] if events else None
         if change["op"] == "+C" and before is not None and before["op"] == "-C":
-            joined[-1] = {
+            events[-1] = {
                 **change,
                 "op": "U",
                 "before": before["row"],
                 "corrects_offset": before["corrects_offset"],
             }
         else:
-            joined.append(change)
-    return joined
+            events.append(change)
+    return events
 
 
 def _last(lines: Sequence[FeedLine], state: Mapping[str, Any]) -> FeedLine | None:

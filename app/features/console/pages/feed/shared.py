@@ -109,9 +109,9 @@ def number_columns(dataset: Mapping[str, Any]) -> frozenset[str]:
 
 def shown_columns(visit: Visit, dataset: Mapping[str, Any]) -> list[str]:
     """The columns of the page: those that were requested, or the first ones, with the key in front of them."""
-    requested = [name.strip() for name in visit.query.get("columns", "").split(",") if name.strip()]
-    if requested:
-        return list(dict.fromkeys(requested))
+    names = [name.strip() for name in visit.query.get("columns", "").split(",") if name.strip()]
+    if names:
+        return list(dict.fromkeys(names))
     return list(dict.fromkeys([*key_columns(dataset), *column_names(dataset)]))[:_COLUMNS]
 
 
@@ -159,6 +159,6 @@ def _column(name: str, names: Sequence[str]) -> str:
 def _parts(name: str) -> list[str]:
     """The steps to a member of a struct, as in `meta.region`, or in backticks."""
     return [
-        (quoted or plain).replace("``", "`")
-        for quoted, plain in re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)
+        (literal or plain).replace("``", "`")
+        for literal, plain in re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)
     ]

@@ -40,7 +40,7 @@ async def _read(visit: Visit) -> Context:
     writes = [with_seconds(each) for each in timeline["items"] if each["version"] is not None]
     # Writes that are committed together end in any order.
     writes.sort(key=lambda each: each["version"], reverse=True)
-    chosen = _chosen(visit, writes)
+    write = _chosen(visit, writes)
     context |= {
         "writers": _writers(writes),
         "chosen": [],
@@ -48,10 +48,10 @@ async def _read(visit: Visit) -> Context:
         "lines": (),
         "count": 0,
     }
-    if chosen is None:
+    if write is None:
         return context
-    version = chosen["version"]
-    lines, count = await _lines(visit, dataset, chosen)
+    version = write["version"]
+    lines, count = await _lines(visit, dataset, write)
     return {
         **context,
         "version": version,
