@@ -129,8 +129,9 @@ def compose(settings: Settings) -> Api:
         loops.add(loop)
     keys, audit = CredentialStore(database), AuditStore(database, administration)
     counts, counter = AccessCounts(audit), UsageCounter()
+    tokens = _tokens(settings)
     actor_stores = actors(platform)
-    credentials = _credentials(platform, actor_stores, keys, threads)
+    credentials = _credentials(platform, actor_stores, keys, tokens, threads)
     process = ApiProcess(
         platform=platform,
         threads=threads,
@@ -139,6 +140,7 @@ def compose(settings: Settings) -> Api:
         key_search=key_search(platform),
         administration=administration,
         credentials=credentials,
+        tokens=tokens,
         on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )
@@ -255,10 +257,13 @@ def _report(report: ReportProcess, loops: Loops) -> None:
 
 
 def _credentials(
-    platform: Platform, stores: Mapping[ActorKind, ActorStore], keys: CredentialStore, threads: Threads
+    platform: Platform,
+    stores: Mapping[ActorKind, ActorStore],
+    keys: CredentialStore,
+    tokens: TokenVerifier | None,
+    threads: Threads,
 ) -> Credentials:
-    """What checks API keys and tokens. Raises SettingsError."""
-    tokens = _tokens(platform.settings)
+    """What checks API keys and tokens."""
     bearer = BearerAuthentication(stores, keys.admit, tokens, threads)
     catalog = platform.stores.catalog
 

@@ -7,7 +7,8 @@ import json
 import socket
 import ssl
 import time
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from app.infra.outbound.timed_stream import TimedStream, seconds_left
@@ -18,11 +19,26 @@ _CONNECT_SECONDS_MAX: Final = 2.0
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "Headwater/1", "Connection": "close"}
 
 
+class IssuerReply(NamedTuple):
+    """The response of an issuer. `content`: BYTES_MAX bytes at most."""
+
+    status: int
+    content: bytes
+
+
 def download(url: str) -> Any:
     """The JSON of a URL. Follows no redirect and uses no proxy. Raises OSError, HTTPException, ValueError.
 
     Looking up the name is the one part that the time does not bound.
     """
+    reply = exchange("GET", url, b"", {})
+    if reply.status != http.client.OK:
+        raise ValueError(f"{url} answers with status {reply.status}")
+    return json.loads(reply.content)
+
+
+def exchange(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> IssuerReply:
+    """The response to a request, of any status, within the bounds of `download`. Raises what that raises."""
     parts = urlsplit(url)
     uses_tls = parts.scheme == "https"
     port = parts.port or (http.client.HTTPS_PORT if uses_tls else http.client.HTTP_PORT)
@@ -38,17 +54,15 @@ def download(url: str) -> Any:
             stream.settimeout(seconds_left(deadline))
             stream = ssl.create_default_context().wrap_socket(stream, server_hostname=host)
         connection.sock = TimedStream(stream, deadline)
-        connection.request("GET", path, headers=_HEADERS)
+        connection.request(method, path, body or None, {**_HEADERS, **headers})
         response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise ValueError(f"{url} answers with status {response.status}")
         content = response.read(BYTES_MAX + 1)
     finally:
         connection.close()
         stream.close()
     if len(content) > BYTES_MAX:
         raise ValueError(f"{url} answers with more than {BYTES_MAX} bytes")
-    return json.loads(content)
+    return IssuerReply(response.status, content)
 
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:

@@ -21,6 +21,9 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 Algorithm: TypeAlias = Literal["RS256", "ES256", "EdDSA"]
 """How a token may be signed. All are asymmetric: the service has nothing to sign with."""
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+# RFC 6749, section 3.3.
+_ScopeName: TypeAlias = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^[!#-\[\]-~]+$")]
+_OPENID: Final = "openid"
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,10 +54,26 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How far the clocks may differ."""
     lifetime_seconds_max: Annotated[int, msgspec.Meta(ge=60, le=604_800)] = 86_400
     """The longest time before a token expires that it is accepted."""
+    client_id: _Name | None = None
+    """The client as which the console signs people in at the issuer; None if it does not."""
+    client_secret: Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)] | None = None
+    """The secret of that client; None for a public client, which has none."""
+    sign_in_scopes: Annotated[tuple[_ScopeName, ...], msgspec.Meta(min_length=1, max_length=50)] | None = None
+    """What the console requests at the issuer, `openid` among them; None for that alone."""
+    label: Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None = None
+    """What the button of the issuer shows on the page of the sign-in; None for the host of the issuer."""
+
+    def __repr__(self) -> str:
+        return f"Issuer({self.issuer!r})"
 
     def may_name(self, tenant: str) -> bool:
         """Whether `tenant_claim` may contain this."""
         return tenant in self.tenants or self.tenants == (ALL_TENANTS,)
+
+    @property
+    def title(self) -> str:
+        """What the button of the issuer shows."""
+        return self.label or urlsplit(self.issuer).netloc
 
     @property
     def discovery_url(self) -> str:
@@ -115,6 +134,7 @@ def _check(issuer: Issuer) -> None:
             check_url(url)
     if (issuer.tenant is None) == (issuer.tenant_claim is None):
         raise ValueError(f"{name} must have either `tenant` or `tenant_claim`")
+    _check_client(issuer, name)
     if issuer.tenants and issuer.tenant_claim is None:
         raise ValueError(f"{name} has `tenants`, which limits a `tenant_claim`")
     if not issuer.tenants and issuer.tenant_claim is not None:
@@ -125,6 +145,19 @@ def _check(issuer: Issuer) -> None:
         raise ValueError(f'{name} has tenants beside "{ALL_TENANTS}", which stands alone for all')
     if not issuer.operate and issuer.scopes and KeyScope.OPERATE in issuer.scopes.values():
         raise ValueError(f"{name} maps a scope to `operate` without `operate: true`")
+
+
+def _check_client(issuer: Issuer, name: str) -> None:
+    if issuer.client_id is None:
+        for member in ("client_secret", "sign_in_scopes", "label"):
+            if getattr(issuer, member) is not None:
+                raise ValueError(
+                    f"{name} has `{member}` without `client_id`, with which the console signs in"
+                )
+    if issuer.sign_in_scopes is not None and _OPENID not in issuer.sign_in_scopes:
+        raise ValueError(f"{name} must have `{_OPENID}` among its `sign_in_scopes`")
+    if issuer.label is not None and not issuer.label.isprintable():
+        raise ValueError(f"{name} has a `label` with characters that cannot be shown")
 
 
 def _is_loopback(host: str | None) -> bool:

@@ -53,17 +53,27 @@ def key_set_of(document: Any) -> KeySet:
     return key_set
 
 
-def _discovered(issuer: Issuer, download: Callable[[str], Any]) -> str:
+def discovery_document(issuer: Issuer, download: Callable[[str], Any]) -> Mapping[str, Any]:
+    """What the issuer publishes of itself. Raises ValueError, and what `download` raises."""
     document = download(issuer.discovery_url)
     if not isinstance(document, dict) or document.get("issuer") != issuer.issuer:
         raise ValueError("its discovery document is of another issuer")
-    url = document.get("jwks_uri")
+    return document
+
+
+def endpoint(issuer: Issuer, document: Mapping[str, Any], member: str) -> str:
+    """A URL of a discovery document, which is as safe as that of the issuer. Raises ValueError."""
+    url = document.get(member)
     if not isinstance(url, str):
-        raise ValueError("its discovery document names no `jwks_uri`")
+        raise ValueError(f"its discovery document names no `{member}`")
     check_url(url)
     if is_encrypted(issuer.issuer) and not is_encrypted(url):
-        raise ValueError("its discovery document names an unencrypted `jwks_uri`")
+        raise ValueError(f"its discovery document names an unencrypted `{member}`")
     return url
+
+
+def _discovered(issuer: Issuer, download: Callable[[str], Any]) -> str:
+    return endpoint(issuer, discovery_document(issuer, download), "jwks_uri")
 
 
 def _algorithm(key: dict[str, Any]) -> Algorithm | None:

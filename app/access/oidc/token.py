@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import re
 import time
@@ -95,6 +96,37 @@ def verified(token: Unverified, issuer: Issuer, algorithm: Algorithm, key: jwt.P
     except jwt.PyJWTError:
         raise _malformed() from None
     return _meaning(claims, issuer)
+
+
+def verified_subject(
+    token: Unverified, issuer: Issuer, algorithm: Algorithm, key: jwt.PyJWK, nonce: str
+) -> str:
+    """The subject of an ID token that the key has signed for the client of the issuer, with this nonce.
+
+    Raises TokenRefused.
+    """
+    try:
+        claims = jwt.decode(
+            token.text,
+            key,
+            algorithms=[algorithm],
+            audience=issuer.client_id,
+            issuer=issuer.issuer,
+            leeway=issuer.leeway_seconds,
+            options={"require": [*_REQUIRED, "nonce"]},
+        )
+    except jwt.PyJWTError as error:
+        raise TokenRefused("identity", f"the ID token of the issuer is not valid: {error}") from None
+    party = claims.get("azp", issuer.client_id)
+    if party != issuer.client_id or (
+        isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and "azp" not in claims
+    ):
+        raise TokenRefused("identity", "the ID token of the issuer is meant for another client")
+    if not isinstance(claims["nonce"], str) or not hmac.compare_digest(
+        claims["nonce"].encode(), nonce.encode()
+    ):
+        raise TokenRefused("identity", "the ID token of the issuer belongs to another sign-in")
+    return str(claims["sub"])
 
 
 def _meaning(claims: dict[str, Any], issuer: Issuer) -> TokenClaims:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 
+from app.access.oidc.verifier import TokenVerifier
 from app.access.tenants.ports import ActorStore
 from app.access.tenants.values import ActorKind
 from app.core.feature.feature import merged
@@ -44,6 +45,8 @@ class ApiProcess:
     """With the login that administers tenants; None if the deployment has none."""
     credentials: Credentials
     """What checks API keys and tokens."""
+    tokens: TokenVerifier | None
+    """What verifies tokens of issuers; None if the deployment has none."""
     on_credential_change: Callable[[str], None]
     """Called with the id of a tenant whose credentials have changed."""
     quota_use: Mapping[str, CountOf]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from app.access.oidc.issuers import issuers_of
 from app.access.tenants.ports import ActorStore
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.values import ActorKind
@@ -13,6 +14,7 @@ from app.core.platform import Platform
 from app.features.console.handlers.assets import get_asset
 from app.features.console.handlers.credentials import CONSOLE_SESSIONS, ConsoleSessionScheme
 from app.features.console.handlers.downloads import get_export_file
+from app.features.console.handlers.oidc import begin_oidc, end_oidc
 from app.features.console.handlers.pages import action_handler, page_handler
 from app.features.console.handlers.responses import console_error
 from app.features.console.handlers.session import (
@@ -21,6 +23,7 @@ from app.features.console.handlers.session import (
     end_session,
     get_sign_in,
 )
+from app.features.console.handlers.sign_in_page import SignIns
 from app.features.console.pages.all import ACTIONS, PAGES
 from app.features.console.repository import SessionStore
 from app.features.console.service import Sessions
@@ -28,11 +31,15 @@ from app.http.auth import Scheme
 
 
 def _sessions(platform: Platform) -> SessionStore:
-    return SessionStore(platform.database, CredentialStore(platform.database))
+    issuers = frozenset(issuers_of(platform.settings.oidc_issuers))
+    return SessionStore(platform.database, CredentialStore(platform.database), issuers)
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:
-    return {"sessions": Sessions(store=_sessions(process.platform))}
+    return {
+        "sessions": Sessions(store=_sessions(process.platform)),
+        "sign_ins": SignIns.of(process.tokens),
+    }
 
 
 def _actors(platform: Platform) -> Mapping[ActorKind, ActorStore]:
@@ -51,6 +58,8 @@ API: Final = FeatureApi(
         get_sign_in,
         begin_session,
         end_session,
+        begin_oidc,
+        end_oidc,
         get_export_file,
         *map(page_handler, PAGES),
         *map(action_handler, ACTIONS),

@@ -38,9 +38,13 @@ _SESSIONS: Final = select(
 class SessionStore:
     """Sessions as credentials (see `ActorStore`), their beginnings and ends."""
 
-    def __init__(self, database: Database, credentials: CredentialStore) -> None:
+    def __init__(
+        self, database: Database, credentials: CredentialStore, issuers: Collection[str] = ()
+    ) -> None:
+        """`issuers`: those whose tokens are accepted. A session of the token of another one is not valid."""
         self._database = database
         self._credentials = credentials
+        self._issuers = issuers
 
     def authenticate(self, secret: str, /) -> Principal | None:
         """The principal of a session: that of its key or token, for no longer than the session lasts. None for any
@@ -51,7 +55,7 @@ class SessionStore:
         digest = secret_digest(secret)
         with self._database.credential(digest) as connection:
             row = connection.execute(_SESSIONS.where(console_sessions.c.digest == digest)).one_or_none()
-        if row is None:
+        if row is None or (row.claims is not None and row.claims.issuer not in self._issuers):
             return None
         seconds = float(row.seconds)
         principal = (
@@ -75,7 +79,10 @@ class SessionStore:
         """A session of the principal. It ends with its key or token, and after half a day."""
         secret, now = new_secret(), datetime.now(UTC)
         ends_at = now + timedelta(seconds=SESSION_SECONDS)
-        if principal.valid_seconds is not None:
+        if principal.token is not None:
+            # Its principal is checked again and again before; the session lasts as long as the token.
+            ends_at = min(ends_at, principal.token.expires_at)
+        elif principal.valid_seconds is not None:
             ends_at = min(ends_at, now + timedelta(seconds=principal.valid_seconds))
         row = {
             "digest": secret_digest(secret),

@@ -46,6 +46,14 @@ def test_issuers_are_a_list_or_a_file_with_one(tmp_path: Path) -> None:
         ({"scopes": {"admin": "everything"}}, "everything"),
         ({"secret": "x"}, "secret"),
         ({"audience": None}, "audience"),
+        ({"client_secret": "x"}, "`client_secret` without `client_id`"),
+        ({"sign_in_scopes": ["openid"]}, "`sign_in_scopes` without `client_id`"),
+        ({"label": "Acme"}, "`label` without `client_id`"),
+        ({"client_id": ""}, "client_id"),
+        ({"client_id": "x", "sign_in_scopes": ["profile"]}, "`openid` among its `sign_in_scopes`"),
+        ({"client_id": "x", "sign_in_scopes": ["openid a"]}, "sign_in_scopes"),
+        ({"client_id": "x", "label": "a\nb"}, "`label` with characters"),
+        ({"client_id": "x", "client_secret": 3}, "client_secret"),
     ],
     ids=str,
 )
@@ -70,3 +78,10 @@ def test_each_issuer_has_one_entry() -> None:
         issuers_of(json.dumps([ENTRY, ENTRY | {"audience": "other"}]))
     with pytest.raises(ValueError, match="cannot be read"):
         issuers_of("/nowhere/issuers.json")
+
+
+def test_secret_of_a_client_is_in_no_text_of_its_issuer() -> None:
+    [issuer] = issuers_of(json.dumps([ENTRY | {"client_id": "console", "client_secret": "s3cret"}])).values()
+    assert issuer.client_secret == "s3cret"
+    assert "s3cret" not in f"{issuer!r} {issuer}"
+    assert issuer.title == "login.example"

@@ -9,20 +9,18 @@ import msgspec
 from litestar import get, post
 from litestar.params import QueryParameter
 
-from app.access.tenants.values import API_KEY, ActorKind, ActorSecret, Principal
+from app.access.tenants.values import API_KEY, Principal
 from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
-    cookie_name,
     refuse_other_sites,
     refuse_unknown_form,
     session_cookie,
 )
 from app.features.console.handlers.forms import read_form
 from app.features.console.handlers.responses import html, see_other
-from app.features.console.rendering import render
+from app.features.console.handlers.sign_in_page import SignIns, address_of, end_previous, sign_in
 from app.features.console.service import Sessions
-from app.features.console.values import NewSession, has_form_of_secret
 from app.http.auth import PUBLIC, needs
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
@@ -68,6 +66,7 @@ async def create_sign_in_link(
 async def get_sign_in(
     request: ApiRequest,
     sessions: Provided[Sessions],
+    sign_ins: Provided[SignIns],
     credentials: Provided[Credentials],
     threads: Provided[Threads],
     public_url: Provided[str],
@@ -80,10 +79,10 @@ async def get_sign_in(
     the button that does. So does a request that a page of another site has caused.
     """
     if not link:
-        return html(_form(target, ""))
+        return html(sign_ins.page(target))
     if is_head(request.scope) or not _is_opened_by_reader(request):
-        return html(_form(target, "", link))
-    return await _follow_link(request, sessions, credentials, threads, public_url, link, target)
+        return html(sign_ins.page(target, link=link))
+    return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
 
 
 @post("/console/session", opt={PUBLIC: True}, status_code=200)
@@ -91,6 +90,7 @@ async def begin_session(
     request: ApiRequest,
     credentials: Provided[Credentials],
     sessions: Provided[Sessions],
+    sign_ins: Provided[SignIns],
     threads: Provided[Threads],
     public_url: Provided[str],
 ) -> ApiResponse[str]:
@@ -101,13 +101,13 @@ async def begin_session(
     form = await read_form(request)
     key, link, target = form.text("api_key"), form.text("link"), form.text("next")
     if link:
-        return await _follow_link(request, sessions, credentials, threads, public_url, link, target)
-    principal = await credentials.principal(key, _address(request)) if API_KEY.fullmatch(key) else None
+        return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
+    principal = await credentials.principal(key, address_of(request)) if API_KEY.fullmatch(key) else None
     if principal is None:
-        return html(_form(target, _NO_KEY), status=401)
+        return html(sign_ins.page(target, _NO_KEY), status=401)
     session = await threads.run(sessions.begin, principal)
-    await _end_previous(request, sessions, credentials, threads)
-    return _signed_in(request, session, target, public_url)
+    await end_previous(request, sessions, credentials, threads)
+    return sign_in(request, session, target, public_url)
 
 
 @post("/console/session/end", opt=needs(None) | {SCHEME: CONSOLE_SESSIONS}, status_code=200)
@@ -126,6 +126,7 @@ async def end_session(
 async def _follow_link(
     request: ApiRequest,
     sessions: Sessions,
+    sign_ins: SignIns,
     credentials: Credentials,
     threads: Threads,
     public_url: str,
@@ -133,24 +134,12 @@ async def _follow_link(
     target: str,
 ) -> ApiResponse[str]:
     """The response to the token of a link, which this uses up. Raises RateLimited, Unavailable."""
-    async with credentials.lookup(_address(request)):
+    async with credentials.lookup(address_of(request)):
         session = await threads.run(sessions.follow, link)
     if session is None:
-        return html(_form(target, _USED), status=401)
-    await _end_previous(request, sessions, credentials, threads)
-    return _signed_in(request, session, target, public_url)
-
-
-async def _end_previous(
-    request: ApiRequest, sessions: Sessions, credentials: Credentials, threads: Threads
-) -> None:
-    """Ends the session that the browser had: its cookie is replaced, so nothing could end it later."""
-    secret = request.cookies.get(cookie_name(request), "")
-    if not has_form_of_secret(secret):
-        return
-    principal = await credentials.principal(ActorSecret(ActorKind.SESSION, secret), _address(request))
-    if principal is not None:
-        await threads.run(sessions.end, principal, secret)
+        return html(sign_ins.page(target, _USED), status=401)
+    await end_previous(request, sessions, credentials, threads)
+    return sign_in(request, session, target, public_url)
 
 
 def _is_opened_by_reader(request: ApiRequest) -> bool:
@@ -158,22 +147,3 @@ def _is_opened_by_reader(request: ApiRequest) -> bool:
     fields = request.headers
     opened = fields.get("sec-fetch-site") == "none" and fields.get("sec-fetch-mode") == "navigate"
     return opened and "sec-purpose" not in fields and "purpose" not in fields
-
-
-def _address(request: ApiRequest) -> str:
-    return "" if request.client is None else request.client.host
-
-
-def _signed_in(request: ApiRequest, session: NewSession, target: str, public_url: str) -> ApiResponse[str]:
-    return see_other(_own_page(target), cookies=(session_cookie(request, session, public_url),))
-
-
-def _own_page(target: str) -> str:
-    """A page of the console; the first one for any other address."""
-    inside = target.startswith("/console/") and "\\" not in target
-    return target if inside and target.isascii() and target.isprintable() else "/console"
-
-
-def _form(target: str, fault: str, link: str = "") -> str:
-    context = {"target": _own_page(target), "fault": fault, "link": link, "visit": None, "calls": ()}
-    return render("sign_in.html", context)

@@ -42,6 +42,7 @@ async def _read(visit: Visit) -> Context:
         "outcomes": _OUTCOMES,
         "kinds": _KINDS,
         "keys": keys,
+        "names": {each["id"]: each["name"] for each in (*keys, *tenants) if each["name"]},
         "tenant_names": {each["id"]: each["name"] for each in tenants},
         "filtered": any(value for name, value in query.items() if name != "page_token"),
     }
