@@ -27,6 +27,13 @@ from app.features.console.pages.feed import (
     undo,
     write,
 )
+from app.features.console.pages.history import (
+    consumers,
+    layout,
+    quarantine,
+    schema,
+    timeline,
+)
 from app.features.console.pages.pipelines import (
     exports,
     jobs,
@@ -46,6 +53,11 @@ _MODULES: Final[tuple[ModuleType, ...]] = (
     rows,
     undo,
     write,
+    consumers,
+    layout,
+    quarantine,
+    schema,
+    timeline,
     exports,
     jobs,
     lineage,
