@@ -47,10 +47,10 @@ def records_of(root: PageElement) -> list[PageElement]:
 def test_records_are_shown_beside_the_schema(bad: str, visitor: httpx2.Client) -> None:
     first = records_of(page(visitor, PATH))[0]
     rows = first.one("table").rows()[1:]
-    assert rows[0][:2] == ["id", "int64"]
-    assert "expected" in rows[0][3]
+    assert rows[0][0] == "id int64"
+    assert "expected" in rows[0][1]
     assert first.one("tr", class_="failing").one("input").attributes["value"] == '"x"'
-    assert rows[1][:3] == ["note", "string", json.dumps(HOSTILE)]
+    assert rows[1] == ["note string", json.dumps(HOSTILE)]
 
 
 def test_a_record_is_repaired_in_place_and_written(
@@ -83,7 +83,7 @@ def test_records_that_fail_alike_are_written_together(
     root = page(visitor, PATH)
     groups = root.all("table")[0].rows()[1:]
     assert [(row[0], row[1]) for row in groups] == [("id", "3"), ("note", "1")]
-    assert groups[0][3] == "Redrive all 3 like it"
+    assert groups[0][2] == "Redrive all 3 like it"
     with service.working():
         assert submit(visitor, root, f"{PATH}/redrives").status_code == 303
     assert "3 in quarantine again" in page(visitor, PATH).one("p", class_="notice").text
@@ -102,10 +102,10 @@ def test_records_of_csv_have_their_cells(
     send(client, service, orders, body, **{"Content-Type": "text/csv"})
     root = page(visitor, PATH)
     [record] = records_of(root)
-    assert [row[:3] for row in record.one("table").rows()[1:]] == [
-        ["id", "int64", "x"],
-        ["note", "string", "a"],
-    ]
+    failing, good = record.one("table").rows()[1:]
+    assert failing[0] == "id int64"
+    assert failing[1].startswith("xexpected int64")
+    assert good == ["note string", "a"]
     with service.working():
         done = submit(visitor, root, f"{PATH}/redrive", payload="5,a")
     assert done.status_code == 303

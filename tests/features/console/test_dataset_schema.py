@@ -36,6 +36,15 @@ def test_columns_have_their_part_and_their_users(used: str, visitor: httpx2.Clie
     assert "key restricted-" in rows["note"][4]
 
 
+def test_columns_that_are_masked_for_keys_are_marked(
+    orders: str, visitor: httpx2.Client, restricted: Any
+) -> None:
+    restricted({"datasets": "ord*", "mask": ["note"]}, {"datasets": "x*", "mask": ["id"]})
+    rows = columns(page(visitor, PATH))
+    assert "masked for restricted-" in rows["note"][2]
+    assert "masked" not in rows["id"][2]
+
+
 def test_what_a_drop_breaks_is_shown_before_it_is_made(
     used: str, visitor: httpx2.Client, client: httpx2.Client
 ) -> None:

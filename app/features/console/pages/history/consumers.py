@@ -11,6 +11,12 @@ from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.rendering import number
 from app.features.console.visit import Visit, path_of, together
 
+_PLACES: Final = {
+    "view": "views",
+    "export": "exports",
+    "webhook": "webhooks",
+    "partition_webhook": "webhooks",
+}
 _PAGE_SIZE: Final = 200
 _SECONDS_MAX: Final = 86_400 * 365 * 100
 
@@ -47,7 +53,15 @@ def _entry(visit: Visit, consumer: Mapping[str, Any]) -> dict[str, Any]:
         "behind_since": since,
         "is_reader": consumer["kind"] == "reader",
         "offset_text": words,
+        "link": _page_of(consumer),
     }
+
+
+def _page_of(consumer: Mapping[str, Any]) -> str | None:
+    """The page of what moves a position of the service, by the id in its name."""
+    place = _PLACES.get(consumer["kind"])
+    _, colon, identity = consumer["name"].partition(":")
+    return path_of("console", place, identity) if place and colon else None
 
 
 async def _create(visit: Visit, form: ConsoleForm) -> Done:

@@ -53,6 +53,7 @@ async def _read(visit: Visit) -> Context:
         "many": False,
         "chart_rows": [],
         "more_rows": 0,
+        "tombstones": False,
         "table": {},
         "partitions": PagePart(),
     }
@@ -86,14 +87,11 @@ def _by_file(
             for row, bars in zip(visible, bars_of(visible, columns), strict=True)
         ],
         "more_rows": len(rows) - len(visible),
+        "tombstones": any(each["kind"] == "tombstone" for each in items),
         "read": sum(each["read"] for each in items) if with_filter else None,
         "file_count": len(items),
         "heavy": sorted(
-            (
-                each
-                for each in rows
-                if each.deleted_rows * 10 >= max(each.rows, 1) * 3 or len(each.others) > 3
-            ),
+            (each for each in rows if each.deleted_rows * 10 >= max(each.rows, 1) * 3 or each.logs > 3),
             key=lambda each: -(each.deleted_rows + each.log_rows),
         )[:5],
         "table": {

@@ -54,6 +54,11 @@ class FileRow(msgspec.Struct, kw_only=True):
         return sum(each["rows"] for each in self.others if each["kind"] != "tombstone")
 
     @property
+    def logs(self) -> int:
+        """The number of its logs and postponed writes."""
+        return sum(each["kind"] != "tombstone" for each in self.others)
+
+    @property
     def size_bytes(self) -> int:
         """The size of all of its files."""
         return sum(each["size_bytes"] for each in (*self.base, *self.others))
@@ -136,7 +141,8 @@ def _bars(row: FileRow, widest: int, columns: Sequence[str] | None) -> Markup:
     for file in row.others:
         width = _width(file["rows"], widest)
         pale = " skipped" if file["read"] is False else ""
-        bar = [_rect(x, 0, max(width - gap, 0.3), 6, f"log{pale}")]
+        name = "deleted" if file["kind"] == "tombstone" else "log"
+        bar = [_rect(x, 0, max(width - gap, 0.3), 6, f"{name}{pale}")]
         shapes.append(_with_title(bar, file, columns))
         x += width
     rows = f"{row.live:,} rows, {row.deleted_rows:,} deleted, {row.log_rows:,} in logs"

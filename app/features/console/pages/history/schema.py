@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
@@ -11,6 +12,7 @@ from app.features.console.pages.history.timeline import column_changes
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _SCHEMAS: Final = 50
+_KEYS: Final = 1_000
 _FIELDS: Final = ("kind", "column", "to", "type", "doc", "explicit_cast")
 _CHANGES: Final = ("rename", "drop", "add", "widen", "relax")
 _PLACES: Final = {
@@ -32,6 +34,7 @@ async def _read(visit: Visit) -> Context:
         visit.api.part("/me"),
     )
     dataset = frame["dataset"]
+    masks = {} if schema.problem else await _masks(visit, schema.value, dataset["name"])
     return {
         **frame,
         "schema": schema,
@@ -39,7 +42,7 @@ async def _read(visit: Visit) -> Context:
         "lineage": lineage,
         "here": path_of("console", "datasets", dataset["name"], "schema"),
         "action": path_of("datasets", dataset["name"], "schema"),
-        "columns": [] if schema.problem else _columns(dataset, schema.value, lineage),
+        "columns": [] if schema.problem else _columns(dataset, schema.value, lineage, masks),
         "versions": [] if schemas.problem else _versions(schemas.value["items"]),
         "mine": _own_access(me),
         "changes": _CHANGES,
@@ -48,7 +51,10 @@ async def _read(visit: Visit) -> Context:
 
 
 def _columns(
-    dataset: Mapping[str, Any], schema: Mapping[str, Any], lineage: PagePart
+    dataset: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    lineage: PagePart,
+    masks: Mapping[str, Sequence[str]],
 ) -> list[dict[str, Any]]:
     """The columns with their parts in the table, and who uses each."""
     made_from = _made_from(dataset, lineage)
@@ -58,9 +64,24 @@ def _columns(
             "roles": _roles(dataset, field["name"]),
             "readers": [_reader(each) for each in schema["readers"] if field["name"] in each["columns"]],
             "targets": made_from.get(field["name"], []),
+            "masks": masks.get(field["name"], ()),
         }
         for field in schema["fields"]
     ]
+
+
+async def _masks(visit: Visit, schema: Mapping[str, Any], dataset: str) -> dict[str, list[str]]:
+    """By column, the keys that see no value of it."""
+    if not any(each["kind"] == "key" for each in schema["readers"]):
+        return {}
+    keys = await visit.api.part("/keys", page_size=_KEYS)
+    masks: dict[str, list[str]] = {}
+    for key in () if keys.problem else keys.value["items"]:
+        for grant in key["grants"] or ():
+            if fnmatchcase(dataset, grant["datasets"]):
+                for column in grant.get("mask") or ():
+                    masks.setdefault(column, []).append(key["name"])
+    return masks
 
 
 def _roles(dataset: Mapping[str, Any], name: str) -> list[str]:

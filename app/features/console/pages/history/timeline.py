@@ -10,7 +10,7 @@ import msgspec
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
-from app.features.console.pages.history.timeline_chart import SIGNS, kind_of, timeline_chart
+from app.features.console.pages.history.timeline_chart import SIGNS, kind_of, timeline_chart, word_of
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _PAGE_SIZE: Final = 60
@@ -69,8 +69,13 @@ def _entry(instant: Mapping[str, Any]) -> dict[str, Any]:
     took = None
     if start and end:
         took = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
-    options = msgspec.json.encode(instant["parameters"]).decode()
-    return {**instant, "kind": kind_of(instant), "took": took, "options_text": options}
+    return {
+        **instant,
+        "kind": kind_of(instant),
+        "word": word_of(instant),
+        "took": took,
+        "options_text": msgspec.json.encode(instant["parameters"]).decode(),
+    }
 
 
 def _selection(visit: Visit) -> dict[str, Any]:
@@ -211,7 +216,7 @@ async def _way_back(visit: Visit, base: str, dataset: Mapping[str, Any]) -> dict
 
 
 def _sums(writes: PagePart) -> dict[str, Any]:
-    items = [] if writes.problem else writes.value["items"]
+    items = [] if writes.problem else list(map(_entry, writes.value["items"]))
     return {
         "items": items,
         "more": bool(items) and writes.value["next_page_token"] is not None,
