@@ -16,6 +16,7 @@ from litestar.params import PathParameter
 from litestar.response import Redirect
 
 from app.access.errors import NotFound
+from app.features.console.compose import public_page
 from app.http.auth import PUBLIC
 from app.http.dependencies import Provided, Provider
 from app.http.limits.threads import Threads
@@ -95,16 +96,25 @@ def front_handlers(
         return ApiResponse(await threads.run(docs), media_type=MediaType.TEXT)
 
     @get("/problems", opt={PUBLIC: True})
-    async def list_problem_types() -> ProblemTypes:
-        """All types of problems."""
-        return ProblemTypes(items=list(_problem_types().values()))
+    async def list_problem_types(request: ApiRequest) -> ApiResponse[ProblemTypes] | ApiResponse[str]:
+        """All types of problems; a page for a browser."""
+        types = list(_problem_types().values())
+        if prefers_html(request.headers):
+            return public_page("problem_types.html", types=types)
+        return ApiResponse(ProblemTypes(items=types), headers={"Vary": "Accept"})
 
     @get("/problems/{code:str}", opt={PUBLIC: True})
-    async def get_problem_type(code: ProblemCode) -> ProblemType:
-        """The type of problems that the member `type` of a problem document names."""
-        if (found := _problem_types().get(code)) is None:
+    async def get_problem_type(
+        request: ApiRequest, code: ProblemCode
+    ) -> ApiResponse[ProblemType] | ApiResponse[str]:
+        """The type of problems that the member `type` of a problem document names; a page for a browser."""
+        problem_type = _problem_types().get(code)
+        if prefers_html(request.headers):
+            status = 404 if problem_type is None else 200
+            return public_page("problem_type.html", status=status, code=code, problem_type=problem_type)
+        if problem_type is None:
             raise NotFound(f"no problem has the type {code!r}; GET /problems lists all types")
-        return found
+        return ApiResponse(problem_type, headers={"Vary": "Accept"})
 
     return [get_front, get_docs, list_problem_types, get_problem_type]
 

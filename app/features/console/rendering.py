@@ -159,6 +159,23 @@ def problem_word(problem: str) -> str:
     return _PROBLEMS.get(problem, problem)
 
 
+def fault_of(problem: Any, pointer: str) -> str:
+    """What a problem document states about a member; empty for nothing. `problem`: None or an ApiProblem."""
+    errors = [] if problem is None else problem.members.get("errors") or []
+    return "; ".join(each.get("detail", "") for each in errors if each.get("pointer") == pointer)
+
+
+def ticks(text: str) -> Markup:
+    """The text, with what stands between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+        for index, part in enumerate(parts)
+    )
+
+
 def shell(value: Any) -> str:
     """The text as one word of a command line, quoted if it needs to be."""
     return shlex.quote(str(value))
@@ -195,6 +212,8 @@ def _environment() -> Environment:
         sentence=sentence,
         problem_word=problem_word,
         shell=shell,
+        ticks=ticks,
+        fault_of=fault_of,
         short_number=short_number,
         hour_rows=hour_rows,
         hour_names=hour_names,

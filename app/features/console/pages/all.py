@@ -10,6 +10,10 @@ from app.features.console.pages import (
     dataset,
     datasets,
     home,
+    reference,
+    search,
+    settings,
+    shortcuts,
 )
 from app.features.console.pages.administration import (
     audit,
@@ -61,6 +65,10 @@ _MODULES: Final[tuple[ModuleType, ...]] = (
     exports,
     jobs,
     lineage,
+    reference,
+    search,
+    settings,
+    shortcuts,
     sources,
     views,
     webhooks,

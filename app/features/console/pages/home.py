@@ -30,7 +30,7 @@ class Concern(NamedTuple):
 
 
 async def _read(visit: Visit) -> Context:
-    page, hours, failed, health = await together(
+    page, hours, failures, health = await together(
         visit.api.get("/overview", page_size=_DATASETS),
         visit.api.part("/overview/hours"),
         visit.api.part("/jobs", state="failed", page_size=_FAILED_JOBS),
@@ -39,7 +39,7 @@ async def _read(visit: Visit) -> Context:
     datasets = page["items"]
     late = [each for each in datasets if "late" in (each["problems"] or ())]
     chain = await _why_late(visit, late, datasets)
-    jobs = [] if failed.problem else failed.value["items"]
+    jobs = [] if failures.problem else failures.value["items"]
     concerns = [
         *_of_service(health),
         *_of_datasets(datasets, visit.now),
@@ -60,7 +60,7 @@ async def _read(visit: Visit) -> Context:
         "chain": chain,
         "health": health,
         "disks": _disks(health),
-        "failed": failed,
+        "failures": failures,
     }
 
 

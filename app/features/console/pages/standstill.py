@@ -73,11 +73,11 @@ def _fault(node: Mapping[str, Any], problems: Mapping[str, Sequence[str]], graph
     if node["state"] in _AT_REST:
         return f"is {node['state']}"
     if node["kind"] == "source":
-        fed = [edge["to"] for edge in graph["edges"] if edge["from"] == node["id"]]
+        targets = [edge["to"] for edge in graph["edges"] if edge["from"] == node["id"]]
         # The problem `source` is that of one of the sources; with one alone it is this one.
-        failing = [each for each in fed if "source" in (problems.get(each) or ())]
+        failing = [each for each in targets if "source" in (problems.get(each) or ())]
         return "its last round has failed" if failing else ""
     if "view" in own:
         return "its last refresh has failed"
-    fed_by = [edge["from"] for edge in graph["edges"] if edge["to"] == node["id"]]
-    return "no write has come as expected" if "late" in own and not fed_by else ""
+    inputs = [edge["from"] for edge in graph["edges"] if edge["to"] == node["id"]]
+    return "no write has come as expected" if "late" in own and not inputs else ""

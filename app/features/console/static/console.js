@@ -1,7 +1,9 @@
 // The script of the console: times in the reader's zone, sorting, copying, parts that refresh themselves.
-// Every page can be read without it. keys.js has the keys and the help sheet, typing.js what happens while one types.
+// Every page can be read without it. keys.js has the keys and the help sheet, typing.js what happens while one types,
+// tables.js what every list has.
 
 import { addKeys } from "./keys.js";
+import { addTools } from "./tables.js";
 import { addTyping } from "./typing.js";
 
 import { addFiles, addSliders, addZones, copyTexts, followFeed } from "./live.js";
@@ -38,7 +40,7 @@ function addCopying(root) {
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
-    block.append(button);
+    block.prepend(button);
   }
 }
 
@@ -98,6 +100,7 @@ export function prepare(root) {
   addCopying(root);
   addSorting(root);
   askFirst(root);
+  addTools(root);
   addTyping(root, prepare);
 }
 
