@@ -10,7 +10,7 @@ from app.features.monitoring.compose import sample_datasets
 from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
 from tests.support.http import ORDERS, upsert
 from tests.support.leaders import end_lease
-from tests.support.pages import checked_page, page, submit
+from tests.support.pages import page, submit
 
 PAGE = "/console/datasets/orders"
 
@@ -68,24 +68,8 @@ def test_engines_read_it_by_texts_to_copy(client: httpx2.Client, visitor: httpx2
     assert [each.text for each in engines.all("code")] == [" ".join(text.split()) for text in texts]
 
 
-def test_rows_are_written_from_the_page(
-    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
-) -> None:
-    root = page(visitor, PAGE)
-    sent = submit(visitor, root, f"{PAGE}/write", rows='{"id": 7, "note": "seven"}')
-    assert sent.status_code == 303, sent.text
-    assert sent.headers["location"].startswith("/console/jobs/")
-    service.work()
-    assert client.get(f"{orders}/rows").json()["rows"][0]["note"] == "seven"
-
-
-def test_rows_that_do_not_fit_are_shown_again_with_the_fault(visitor: httpx2.Client, orders: str) -> None:
-    root = page(visitor, PAGE)
-    sent = submit(visitor, root, f"{PAGE}/write", rows='{"id": "<b>x"}')
-    assert sent.status_code == 422
-    again = checked_page(sent)
-    assert "do not match the schema" in again.one("div", role="alert").text
-    assert again.one("textarea", name="rows").text == '{"id": "<b>x"}'
+def test_the_page_leads_to_writes(visitor: httpx2.Client, orders: str) -> None:
+    assert page(visitor, PAGE).link("Write rows") == f"{PAGE}/write"
 
 
 def test_a_compaction_begins_from_the_page(visitor: httpx2.Client, orders: str) -> None:

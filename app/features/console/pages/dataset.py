@@ -191,21 +191,6 @@ async def _compact(visit: Visit, _: ConsoleForm) -> Done:
     return Done(to=f"/console/jobs/{job['id']}", notice="The compaction has begun.")
 
 
-async def _write(visit: Visit, form: ConsoleForm) -> Done:
-    reference = visit.variables["dataset"]
-    job = await visit.api.response(
-        "POST",
-        path_of("datasets", reference, "writes"),
-        form.text("rows").encode(),
-        headers={"Content-Type": "application/x-ndjson"},
-        options={"operation": form.text("operation") or None},
-    )
-    return Done(to=f"/console/jobs/{job.value()['id']}", notice="The rows are accepted.")
-
-
 PAGE: Final = ConsolePage(path="/datasets/{dataset:str}", template="dataset.html", read=_read)
 PAGES: Final = (PAGE,)
-ACTIONS: Final = (
-    ConsoleAction(path="/datasets/{dataset:str}/compact", run=_compact, page=PAGE),
-    ConsoleAction(path="/datasets/{dataset:str}/write", run=_write, page=PAGE),
-)
+ACTIONS: Final = (ConsoleAction(path="/datasets/{dataset:str}/compact", run=_compact, page=PAGE),)

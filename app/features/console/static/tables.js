@@ -8,7 +8,8 @@ function quoted(text) {
 
 function textOf(cell) {
   const time = cell.querySelector("time[datetime]");
-  return (time ? time.dateTime : cell.innerText).replaceAll(/\s+/g, " ").trim();
+  const text = (time ? time.dateTime : cell.innerText).replaceAll(/\s+/g, " ").trim();
+  return cell.matches("td.n") && /^-?[\d,.]+$/.test(text) ? text.replaceAll(",", "") : text;
 }
 
 function csv(table) {
