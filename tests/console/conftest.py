@@ -8,17 +8,21 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
 
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.chromium import Chromium, ChromiumMissing
 from tests.support.console_pictures import cookies_of, launched
 from tests.support.console_tenant import ConsoleTenant, empty, populated, restricted
+from tests.support.postgres import TestServer
 from tests.support.receiver import receiving
-from tests.support.service import Service
+from tests.support.service import Service, running_service, settings_for
 
 WIDE: Final = 1_440
 _HEIGHT: Final = 900
@@ -58,6 +62,19 @@ def chromium() -> Iterator[Browser]:
         pytest.skip(str(missing))
     with launched(here) as browser:
         yield browser
+
+
+@pytest.fixture(scope="package")
+def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
+    """A service of these tests alone: their tenant has a worker that is registered and does not exist."""
+    with (
+        postgres.fresh_database() as name,
+        TemporaryDirectory(prefix="headwater-tests-") as directory,
+        running_service(
+            settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, Path(directory))
+        ) as running,
+    ):
+        yield running
 
 
 @pytest.fixture(scope="package")

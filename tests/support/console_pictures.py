@@ -32,6 +32,15 @@ SCREENS: Final[Mapping[str, tuple[int, str]]] = {
 """Widths in pixels and colour schemes, by name."""
 QUERIES: Final = {"/search": "?q=readings"}
 """What the address of a page needs besides its path."""
+DOCUMENTED: Final[Mapping[str, str]] = {
+    "home": "",
+    "dataset": "/datasets/readings",
+    "changes": "/datasets/readings/changes",
+    "timeline": "/datasets/readings/timeline",
+    "lineage": "/lineage",
+    "service": "/service",
+}
+"""The pages whose pictures are in the documents, by the name of the picture."""
 _HEIGHT: Final = 900
 
 
@@ -100,11 +109,25 @@ def write_pictures(folder: Path, browser: Browser, service: Service, only: str) 
             context.close()
 
 
+def write_documented(folder: Path, browser: Browser, service: Service) -> None:
+    """Writes the pictures of the documents: the upper part of each page."""
+    with receiving() as receiver:
+        tenant = populated(service, "plant", receiver)
+    context = browser.new_context(viewport={"width": 1_320, "height": 825})
+    context.add_cookies(cookies_of(browser, service, tenant))
+    page = context.new_page()
+    for name, path in DOCUMENTED.items():
+        page.goto(f"{service.url}/console{path}")
+        page.screenshot(path=folder / f"{name}.png")
+    context.close()
+
+
 def main() -> int:
     """The command. Returns its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(".console-pictures"))
     parser.add_argument("--only", default="", help="pages whose path contains this")
+    parser.add_argument("--documents", action="store_true", help="the pictures of docs/pictures instead")
     chosen = parser.parse_args()
     try:
         chromium = Chromium.here()
@@ -112,7 +135,10 @@ def main() -> int:
         print(missing, file=sys.stderr)
         return 1
     with own_service() as service, launched(chromium) as browser:
-        write_pictures(chosen.folder, browser, service, chosen.only)
+        if chosen.documents:
+            write_documented(chosen.folder, browser, service)
+        else:
+            write_pictures(chosen.folder, browser, service, chosen.only)
     print(f"the pictures are in {chosen.folder}")
     return 0
 

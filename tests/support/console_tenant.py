@@ -12,9 +12,12 @@ from typing import Any, Final
 import httpx2
 from sqlalchemy import text
 
+from app.core.jobs.repository.processes import ProcessStore
+from app.core.jobs.values import ProcessKind, ProcessReport
 from app.features.monitoring.compose import sample_datasets
+from app.features.retention.compose import sample_usage
 from tests.support.receiver import Receiver
-from tests.support.service import Service
+from tests.support.service import SCOPES, Service
 from tests.support.webhooks import tenant_of, work_until
 
 Row = dict[str, Any]
@@ -63,6 +66,8 @@ _ALARMS: Final = {
         ]
     },
 }
+# In the pages of the reference, which are the same for all.
+_DOCUMENTED: Final = {"operation": "read_rows", "problem": "not-found"}
 _VIEW: Final = "SELECT customer, count(*) AS orders, sum(total) AS total FROM orders GROUP BY customer"
 
 
@@ -153,8 +158,9 @@ class _Filling:
 
     def webhooks(self) -> str:
         """One that works, one that is paused; the id of that."""
-        self.send("POST", "/webhooks", {"dataset": "readings", "url": self.receiver.url, "since": "now"})
-        body = {"dataset": "orders", "url": self.receiver.url, "since": 0, "batch_changes_max": 1}
+        url = {"url": self.receiver.url}
+        self.send("POST", "/webhooks", {"dataset": "readings", "description": "pager", "since": "now"} | url)
+        body = {"dataset": "orders", "description": "order system", "since": 0, "batch_changes_max": 1} | url
         self.receiver.answer(*[500] * 9, body=b"the order system is being repaired")
         paused: str = self.send("POST", "/webhooks", body)["id"]
         work_until(self.service, lambda: self.send("GET", f"/webhooks/{paused}")["state"] == "paused")
@@ -210,7 +216,10 @@ class _Filling:
 
 def populated(service: Service, name: str, receiver: Receiver) -> ConsoleTenant:
     """A new tenant with this name that has everything. Samples are taken, the last day has writes in each hour."""
-    key = service.new_key(name)
+    with service.client(service.new_key(name)) as client:
+        made = client.post("/keys", json={"name": "plant-loader", "scopes": list(SCOPES)})
+        assert made.status_code == 201, made.text
+    key = made.json()["api_key"]
     with service.client(key) as client:
         filling = _Filling(service, client, receiver)
         filling.datasets()
@@ -220,6 +229,8 @@ def populated(service: Service, name: str, receiver: Receiver) -> ConsoleTenant:
         job = client.get("/jobs", params={"dataset": "orders", "state": "failed"}).json()["items"][0]["id"]
     sample_datasets(service.platform).samples.sample(tenant_id, _dataset_ids(service, tenant_id))
     _age(service, tenant_id)
+    sample_usage(service.platform).run()
+    _add_worker(service)
     variables = {
         "dataset": "readings",
         "job": job,
@@ -229,6 +240,7 @@ def populated(service: Service, name: str, receiver: Receiver) -> ConsoleTenant:
         "export": export,
         "tenant": tenant_id,
         "share": "partners",
+        **_DOCUMENTED,
     }
     return ConsoleTenant(api_key=key, tenant_id=tenant_id, variables=variables)
 
@@ -244,7 +256,8 @@ def empty(service: Service, name: str, *datasets: str) -> ConsoleTenant:
     return ConsoleTenant(
         api_key=key,
         tenant_id=tenant_id,
-        variables={**absent, "dataset": datasets[0] if datasets else "none"} | {"tenant": tenant_id},
+        variables={**absent, **_DOCUMENTED, "dataset": datasets[0] if datasets else "none"}
+        | {"tenant": tenant_id},
     )
 
 
@@ -269,6 +282,18 @@ def _by_customer(orders: list[Row]) -> list[Row]:
         {"customer": name, "orders": len(rows), "total": sum(row["total"] for row in rows)}
         for name, rows in own.items()
     ]
+
+
+def _add_worker(service: Service) -> None:
+    """Registers a worker that lives for an hour: the one of the tests is no process of its own."""
+    report = ProcessReport(
+        kind=ProcessKind.WORKER, host="plant-1", pid=41, version="0.1.0", resident_bytes=2**29
+    )
+    ProcessStore(service.database).report("worker", report)
+    with service.database.relay() as connection:
+        connection.execute(
+            text("UPDATE workers SET polled_at = now() + interval '1 hour' WHERE id = 'worker'")
+        )
 
 
 def _dataset_ids(service: Service, tenant_id: str) -> list[str]:

@@ -69,7 +69,7 @@ def lineage_chart(graph: LineageGraph, style: LineageStyle) -> Markup:
     nodes = Markup("").join(_node(graph, id_, box, style) for id_, box in boxes.items())
     label = f"Lineage of {len(graph.nodes)} nodes with {len(graph.edges)} edges; the table has the same"
     return Markup(
-        '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>'
+        '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
     ).format(" tracing" if style.trace else "", width, height, width, height, label, heads, edges, nodes)
 
 
