@@ -80,7 +80,7 @@ function refreshParts() {
   for (const part of document.querySelectorAll("[data-refresh][id]")) {
     const again = async () => {
       const current = document.getElementById(part.id);
-      if (!current) return;
+      if (!current || !("refresh" in current.dataset)) return;
       if (!document.hidden && !current.matches(":hover, :focus-within")) {
         try {
           const response = await fetch(location.href, { headers: { Accept: "text/html" } });

@@ -80,6 +80,9 @@ export function followFeed(prepare) {
   const poll = async () => {
     if (document.hidden || request) return;
     request = new AbortController();
+    // After a failure the first response comes at once: it shows that the connection is back.
+    if (failures) address.searchParams.set("wait", "0");
+    else address.searchParams.delete("wait");
     const ends = setTimeout(() => request?.abort(), 60000);
     try {
       const response = await fetch(address, { headers: { Accept: "text/html" }, signal: request.signal });

@@ -195,6 +195,12 @@ def test_the_tail_waits_for_the_next_change(visitor: httpx2.Client, write: Any) 
 
 
 @pytest.mark.usefixtures("story")
+def test_a_tail_need_not_wait(visitor: httpx2.Client) -> None:
+    more = part(visitor.get(f"{PATH}/more?since=5&wait=0", timeout=20))
+    assert (more.attributes["data-next"], more.attributes["data-count"]) == ("5", "0")
+
+
+@pytest.mark.usefixtures("story")
 def test_a_tail_that_is_far_behind_counts_what_it_omits(visitor: httpx2.Client, write: Any) -> None:
     write(*({"id": number, "note": "x"} for number in range(10, 3_010)))
     more = part(visitor.get(f"{PATH}/more?since=2"))

@@ -79,9 +79,11 @@ async def _read_more(visit: Visit) -> Context:
     dataset = await visit.api.get(path_of("datasets", visit.variables["dataset"]))
     try:
         view, since = feed_view(visit, dataset), whole_number(visit, "since")
+        seconds = whole_number(visit, "wait")
     except TypedValueFault as fault:
         raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": str(fault)}) from None
-    wait = {"feed": "longpoll", "timeout": _WAIT_SECONDS}
+    seconds = _WAIT_SECONDS if seconds is None else min(seconds, _WAIT_SECONDS)
+    wait = {"feed": "longpoll", "timeout": seconds}
     end = dataset["next_offset"]
     since = end if since is None else since
     # After a long pause the changes between are counted and not read.
