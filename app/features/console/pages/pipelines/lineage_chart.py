@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
-from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph, step_columns
+from app.features.console.pages.pipelines.lineage_graph import (
+    ColumnOfNode,
+    LineageGraph,
+    Place,
+    step_columns,
+    way,
+)
 
 _WIDTH: Final = 170
 _STEP: Final = 250
 _HEIGHT: Final = 38
 _LINE: Final = 16
 _GAP: Final = 14
+_PASSAGE: Final = 6
 _TOP: Final = 24
 _EDGE: Final = 8
 _NAME_CHARACTERS: Final = 22
@@ -48,33 +56,50 @@ class _Box(NamedTuple):
 
     @property
     def middle(self) -> int:
-        return self.top + _HEIGHT // 2
+        return self.top + min(self.height, _HEIGHT) // 2
 
 
 def lineage_chart(graph: LineageGraph, style: LineageStyle) -> Markup:
     """The picture, as wide and high as it must be. The page scrolls it."""
-    boxes: dict[str, _Box] = {}
-    heads = Markup("")
     columns = step_columns(graph)
-    for step, column in enumerate(columns):
-        left, top = _EDGE + step * _STEP, _TOP
-        heads += Markup('<text class="head" x="{}" y="14">{}</text>').format(left, _head(graph, column))
-        for id_ in column:
-            height = _HEIGHT + _LINE * len(_shown(style, id_)) + (4 if _shown(style, id_) else 0)
-            boxes[id_] = _Box(left, top, height)
-            top += height + _GAP
-    width = _EDGE * 2 + _STEP * (len(columns) - 1) + _WIDTH if boxes else 0
+    boxes = _boxes(columns, style)
+    steps = {place: step for step, column in enumerate(columns) for place in column if isinstance(place, str)}
+    heads = Markup("").join(
+        Markup('<text class="head" x="{}" y="14">{}</text>').format(_left(step), _head(graph, column))
+        for step, column in enumerate(columns)
+    )
+    width = _left(len(columns) - 1) + _WIDTH + _EDGE if boxes else 0
     height = max((box.top + box.height for box in boxes.values()), default=0) + _EDGE
-    edges = Markup("").join(_edge(each, boxes, style) for each in graph.edges)
-    nodes = Markup("").join(_node(graph, id_, box, style) for id_, box in boxes.items())
+    edges = Markup("").join(
+        _edge(each, [boxes[place] for place in way(each, steps)], style) for each in graph.edges
+    )
+    nodes = Markup("").join(_node(graph, id_, boxes[id_], style) for id_ in graph.nodes)
     label = f"Lineage of {len(graph.nodes)} nodes with {len(graph.edges)} edges; the table has the same"
     return Markup(
         '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
     ).format(" tracing" if style.trace else "", width, height, width, height, label, heads, edges, nodes)
 
 
-def _head(graph: LineageGraph, column: Sequence[str]) -> str:
-    kinds = list(dict.fromkeys(graph.nodes[id_]["kind"] for id_ in column))
+def _left(step: int) -> int:
+    return _EDGE + step * _STEP
+
+
+def _boxes(columns: Sequence[Sequence[Place]], style: LineageStyle) -> dict[Place, _Box]:
+    boxes: dict[Place, _Box] = {}
+    for step, column in enumerate(columns):
+        top = _TOP
+        for place in column:
+            height = _PASSAGE
+            if isinstance(place, str):
+                shown = len(_shown(style, place))
+                height = _HEIGHT + _LINE * shown + (4 if shown else 0)
+            boxes[place] = _Box(_left(step), top, height)
+            top += height + _GAP
+    return boxes
+
+
+def _head(graph: LineageGraph, column: Sequence[Place]) -> str:
+    kinds = {graph.nodes[place]["kind"] for place in column if isinstance(place, str)}
     return ", ".join(f"{kind}s" for kind in sorted(kinds))
 
 
@@ -133,29 +158,23 @@ def _column(id_: str, name: str, box: _Box, row: int, style: LineageStyle) -> Ma
     )
 
 
-def _edge(edge: Mapping[str, Any], boxes: Mapping[str, _Box], style: LineageStyle) -> Markup:
-    origin, target = boxes[edge["from"]], boxes[edge["to"]]
-    begin, end = origin.left + _WIDTH, target.left
-    bend = max((end - begin) // 2, 30)
-    mark = _carries(edge, style.trace)
-    lag = edge["lag"]
+def _edge(edge: Mapping[str, Any], boxes: Sequence[_Box], style: LineageStyle) -> Markup:
+    """A line through the boxes: from the right side of the first, along those between, to the left of the last."""
+    target = boxes[-1]
+    path = f"M{boxes[0].left + _WIDTH} {boxes[0].middle}"
+    for box, following in pairwise(boxes):
+        begin, end = box.left + _WIDTH, following.left
+        bend = max((end - begin) // 2, 30)
+        path += f" C{begin + bend} {box.middle} {end - bend} {following.middle} {end} {following.middle}"
+        if following is not target:
+            path += f" H{following.left + _WIDTH}"
     label = Markup("")
-    if lag:
+    if edge["lag"]:
         label = Markup('<text class="lag" x="{}" y="{}">{}</text>').format(
-            end - 6, target.middle - 5, f"{lag:,} behind"
+            target.left - 6, target.middle - 5, f"{edge['lag']:,} behind"
         )
-    return Markup('<g class="edge{}"><path d="M{} {} C{} {} {} {} {} {}"/>{}</g>').format(
-        " traced" if mark else "",
-        begin,
-        origin.middle,
-        begin + bend,
-        origin.middle,
-        end - bend,
-        target.middle,
-        end,
-        target.middle,
-        label,
-    )
+    mark = " traced" if _carries(edge, style.trace) else ""
+    return Markup('<g class="edge{}"><path d="{}"/>{}</g>').format(mark, path, label)
 
 
 def _carries(edge: Mapping[str, Any], trace: Collection[ColumnOfNode]) -> bool:

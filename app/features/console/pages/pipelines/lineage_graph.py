@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias
 
 READERS: Final = ("webhook", "export", "consumer", "share")
 """Kinds of nodes that rows leave the service by. They stand in the last column."""
@@ -107,20 +108,42 @@ def _ways(start: ColumnOfNode, steps: Mapping[ColumnOfNode, Sequence[ColumnOfNod
     return ids
 
 
-def step_columns(graph: LineageGraph) -> list[list[str]]:
-    """The ids of nodes, one column a step, from left to right and from top to bottom.
+class Passage(NamedTuple):
+    """Where edges of a node pass a column on their way to the right. `step`: the number of the column."""
+
+    origin: str
+    step: int
+
+
+Place: TypeAlias = str | Passage
+"""What stands in a column: a node, by its id, or a passage."""
+
+
+def step_columns(graph: LineageGraph) -> list[list[Place]]:
+    """Nodes and passages, one column a step, from left to right and from top to bottom.
 
     What a node is made of stands to its left; in a circle, one edge leads back.
     """
     steps = _steps(graph)
     last = max((step for id_, step in steps.items() if not _is_reader(graph, id_)), default=-1) + 1
     steps |= {id_: last for id_ in graph.nodes if _is_reader(graph, id_)}
-    columns: list[list[str]] = [[] for _ in range(max(steps.values(), default=-1) + 1)]
+    in_use = sorted(set(steps.values()))
+    steps = {id_: in_use.index(step) for id_, step in steps.items()}
+    columns: list[list[Place]] = [[] for _ in in_use]
     for id_ in sorted(graph.nodes, key=lambda each: _order(graph, each)):
         columns[steps[id_]].append(id_)
-    columns = [column for column in columns if column]
-    _untangle(graph, columns)
+    links = [pair for each in graph.edges for pair in pairwise(way(each, steps))]
+    for place in dict.fromkeys(place for pair in links for place in pair):
+        if isinstance(place, Passage):
+            columns[place.step].append(place)
+    _untangle(links, columns)
     return columns
+
+
+def way(edge: Mapping[str, Any], steps: Mapping[str, int]) -> list[Place]:
+    """The places of an edge: its nodes, and the passages between them. `steps`: the columns of nodes."""
+    origin, target = edge["from"], edge["to"]
+    return [origin, *(Passage(origin, step) for step in range(steps[origin] + 1, steps[target])), target]
 
 
 def _is_reader(graph: LineageGraph, id_: str) -> bool:
@@ -161,18 +184,18 @@ def _steps(graph: LineageGraph) -> dict[str, int]:
     return steps
 
 
-def _untangle(graph: LineageGraph, columns: list[list[str]]) -> None:
-    """Orders each column by the places of what its nodes are connected with, so that few edges cross."""
-    beside: dict[str, list[str]] = defaultdict(list)
-    for each in graph.edges:
-        beside[each["from"]].append(each["to"])
-        beside[each["to"]].append(each["from"])
-    place = {id_: float(row) for column in columns for row, id_ in enumerate(column)}
+def _untangle(links: Iterable[tuple[Place, Place]], columns: list[list[Place]]) -> None:
+    """Orders each column by the rows of what its places are connected with, so that few edges cross."""
+    beside: dict[Place, list[Place]] = defaultdict(list)
+    for one, other in links:
+        beside[one].append(other)
+        beside[other].append(one)
+    rows = {place: float(row) for column in columns for row, place in enumerate(column)}
     for _ in range(_SWEEPS):
         for column in columns:
-            middles = {id_: _mean(place[other] for other in beside[id_]) for id_ in column}
-            column.sort(key=lambda id_: place[id_] if middles[id_] is None else middles[id_] or 0.0)
-            place |= {id_: float(row) for row, id_ in enumerate(column)}
+            middles = {place: _mean(rows[other] for other in beside[place]) for place in column}
+            column.sort(key=lambda place: rows[place] if middles[place] is None else middles[place] or 0.0)
+            rows |= {place: float(row) for row, place in enumerate(column)}
 
 
 def _mean(values: Iterable[float]) -> float | None:
