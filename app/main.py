@@ -68,7 +68,7 @@ from app.http.server.protocol import BoundedHttp
 from app.http.server.server import Server
 from app.http.server.turns import Turns
 from app.http.waiting.subscriptions import Subscriptions
-from app.infra.db.answers import Answers
+from app.infra.db.answers import BEAT_SECONDS, Answers
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.errors import Unavailable
 from app.infra.logs import LogFormat, configure_logs
@@ -86,7 +86,6 @@ from app.process.samples import event_loops, sample_loop
 _HELD: Final = "--held"
 _STOP_SECONDS_MAX: Final = 10
 # How often the smallest statement is sent to the database.
-_BEAT_SECONDS: Final = 1.0
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 # Open files beside connections: of storage, of the database, of libraries.
 _OTHER_FILES: Final = 1_000
@@ -219,7 +218,7 @@ class _Background:
     def lifespan(self, settings: Settings) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
         """Runs all of it from the start of the application to its stop, then records what was counted."""
         loops = self.loops
-        loops.add(Loop("database", self.servers.database.beat, every_seconds=_BEAT_SECONDS))
+        loops.add(Loop("database", self.servers.database.beat, every_seconds=BEAT_SECONDS))
         report = partial(_report, self.report, loops)
         loops.add(Loop("register", report, every_seconds=settings.poll_seconds))
         loops.add(Loop("uses of keys", self.uses.record, every_seconds=USED_SECONDS, waits_first=True))

@@ -52,7 +52,15 @@ from workers.engine.spark_settings import session_settings
 from workers.jobs.log_names import LogNames
 from workers.jobs.runner import Runner
 from workers.jvm import driver_memory, share_of
-from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
+from workers.process import (
+    SCRATCH_FOLDER,
+    configured,
+    database_beat,
+    metrics_port,
+    new_relay,
+    spark_engine,
+    worker_database,
+)
 from workers.wiring import run_writes
 
 _log = logging.getLogger(__name__)
@@ -83,7 +91,7 @@ def main() -> None:
     stopping = threading.Event()
     _set_on_signals(stopping)
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, process_id) as scratch:
-        database = Database(settings.database_url, application_name=f"headwater {process.value}")
+        database = worker_database(settings, process.value)
         of_session = session_settings(
             settings.derived_spark_master,
             scratch,
@@ -148,8 +156,8 @@ def _serve(
             woken=relay.woken,
         )
     )
-    loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
-    loops.add_all(lineage_loops(platform))
+    quota_loop = Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS)
+    loops.add_all([database_beat(database), quota_loop, *lineage_loops(platform)])
     report = ReportProcess.of(ProcessKind(process.value), settings, ProcessStore(database), process_id)
     loops.add(Loop("register", lambda: report.run(loops.still()), every_seconds=settings.poll_seconds))
     loops.start()

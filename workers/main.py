@@ -59,7 +59,15 @@ from workers.jobs.log_names import LogNames
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 from workers.jvm import worker_session_settings
-from workers.process import SCRATCH_FOLDER, configured, metrics_port, new_relay, spark_engine
+from workers.process import (
+    SCRATCH_FOLDER,
+    configured,
+    database_beat,
+    metrics_port,
+    new_relay,
+    spark_engine,
+    worker_database,
+)
 from workers.wiring import (
     SparkWorker,
     follower_handlers,
@@ -97,7 +105,7 @@ def main() -> None:
 
 def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     """Starts Spark and serves until SIGTERM."""
-    database = Database(settings.database_url, application_name="headwater worker")
+    database = worker_database(settings, "worker")
     stopping = threading.Event()
     start, stop = _session(settings, scratch)
     engine = spark_engine(
@@ -173,7 +181,7 @@ def _serve(
         threads=_FOLLOW_THREADS,
         per_dataset_max=_FOLLOW_THREADS,
     )
-    policy_runner, policy_poller = _maintenance(worker, new_runner)
+    policy_runner, policy_poller = _maintenance(worker, new_runner, loops)
     runners = (writes, tasks, follow, policy_runner, _sources(worker, new_runner, loops, rounds))
     poller = Poller(
         [
@@ -193,7 +201,7 @@ def _serve(
     loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=process_end))
     for loop in derived_processes.loops():
         loops.add(loop)
-    for loop in (*housekeeping(platform), _metrics(platform)):
+    for loop in (database_beat(database), *housekeeping(platform), _metrics(platform)):
         loops.add(loop)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
@@ -283,11 +291,12 @@ def _sources(
     return runner
 
 
-def _maintenance(worker: SparkWorker, new_runner: partial[Runner]) -> tuple[Runner, Poller]:
+def _maintenance(worker: SparkWorker, new_runner: partial[Runner], loops: Loops) -> tuple[Runner, Poller]:
     """The runner and the poller of table services."""
     # Separate connections until the process ends: they take none from writes, and have a name of their own.
     settings = worker.platform.settings
-    database = Database(settings.database_url, application_name="headwater maintenance")
+    database = worker_database(settings, "maintenance")
+    loops.add(database_beat(database, "database of maintenance"))
     platform = Platform.on(settings, stores_on(database), worker.platform.wake)
     tables = maintenance_store(platform)
     policy_runner = new_runner(

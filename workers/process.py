@@ -15,8 +15,10 @@ from app.core.messaging.announcements import Announcements
 from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import row_limits
+from app.infra.db.answers import BEAT_SECONDS, Answers
 from app.infra.db.session import Database
 from app.infra.logs import LogFormat, configure_logs
+from app.infra.runtime.loops import Loop
 from app.infra.settings import Settings, SettingsError, is_cluster
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.spark_settings import large_turns
@@ -38,6 +40,20 @@ def configured(name: str) -> Settings:
         sys.exit(f"headwater: {error}")
     configure_logs(name, LogFormat(settings.log_format))
     return settings
+
+
+def worker_database(settings: Settings, name: str) -> Database:
+    """The database of a process, whose `database_beat` is one of its loops.
+
+    While it does not, no statement waits for it: each raises Unavailable. A server that stands still keeps its
+    connections open, so a worker would wait without a bound, and could not be stopped.
+    """
+    return Database(settings.database_url, application_name=f"headwater {name}", answers=Answers())
+
+
+def database_beat(database: Database, name: str = "database") -> Loop:
+    """The loop that finds out whether the database answers."""
+    return Loop(name, database.beat, every_seconds=BEAT_SECONDS)
 
 
 def metrics_port(settings: Settings, process: WriteProcess) -> int:

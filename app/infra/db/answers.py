@@ -14,6 +14,8 @@ from psycopg import Connection, OperationalError
 
 SILENCE_SECONDS: Final = 5.0
 """After this time without an answer to the smallest statement, the server counts as silent."""
+BEAT_SECONDS: Final = 1.0
+"""How often a process finds out whether the server answers."""
 CONNECT_SECONDS: Final = 5
 """For how long a connection is awaited."""
 
