@@ -124,8 +124,8 @@ async def change_dataset(
 ) -> Tagged[DatasetResponse]:
     """Changes the members of the request: the name, the schema, the retention of the feed, the table services.
 
-    All of them are changed, or none. That makes a version without files, unless only the description and the labels are
-    changed. No file is rewritten: rows that are there already are read under the new schema.
+    All of them are changed, or none. That makes a version without files, unless only the description, the labels and
+    the expected time are changed. No file is rewritten: rows that are there already are read under the new schema.
 
     A change of the schema that breaks what names a column of the dataset is refused (409 `schema-in-use`): a view, a
     source, an export, a webhook, the grants of a key. With `cascade=pause` it is made, and these pause. With `dry_run`

@@ -82,11 +82,8 @@ class Datasets:
     ) -> Dataset:
         """Changes the settings, schema, feed or services of a dataset, which must still be at `version`.
 
-        The change makes the next version, unless it only changes the description or the labels. `impact`: who
-        requests it, and whether what it breaks pauses.
-
-        Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
-        DatasetExists, DerivedDataset (the SQL of a view determines its schema), SchemaInUse.
+        The change makes the next version, unless it only changes settings that are not of the table, such as labels.
+        `impact`: who requests it, and whether what it breaks pauses.
         """
         tenant_id = impact.principal.tenant_id
         dataset = self.catalog.get(tenant_id, reference)

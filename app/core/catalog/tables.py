@@ -59,6 +59,7 @@ datasets: Final = Table(
     json_column("member_ids", MemberIds, nullable=True),
     # Settings that are not of the table are columns, and rows of `dataset_labels`: they change without a version.
     Column("description", Text),
+    integer_column("expected_every_seconds", nullable=True),
     timestamp_column("created_at", default=True),
     timestamp_column("deleted_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),

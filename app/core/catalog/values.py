@@ -19,7 +19,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     versions from `earliest_version` on, and of those that have a name.
     `watermark`: that of the head; None before the first event time.
     `is_view`: it is a view's, so that nothing but its refreshes writes to it.
-    `description`, `labels`: the notes of its users.
+    `description`, `labels`, `expected_every_seconds`: the notes of its users.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     is_view: bool = False
     description: str | None = None
     labels: dict[str, str] = {}
+    expected_every_seconds: int | None = None
 
 
 class AwaitedHead(NamedTuple):

@@ -145,8 +145,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_datasets_late",
         for_seconds=60,
-        summary="A dataset has had no commit for three times the usual time between its writes.",
-        action="See which one is late, and whether its producer or its source runs.",
+        summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
+        action="See which one is late (GET /overview), and whether its producer or its source runs.",
     ),
     Alert(
         name="consumer-behind",
@@ -165,6 +165,14 @@ ALERTS: Final[tuple[Alert, ...]] = (
         for_seconds=60,
         summary="A view lacks changes of its inputs that are older than 15 minutes.",
         action="See its freshness and its error (GET /views), and whether workers have cores left.",
+    ),
+    Alert(
+        name="view-failed",
+        severity=Severity.WARNING,
+        metric="headwater_views_failing",
+        for_seconds=0,
+        summary="The last refresh of a view has failed. It keeps its rows of before.",
+        action="Read the error of the view (GET /views); correct its SQL or its inputs, and resume it if it is paused.",
     ),
     Alert(
         name="source-failing",

@@ -70,13 +70,14 @@ GATHERED: Final[tuple[Metric, ...]] = (
     Metric(name="headwater_datasets", help="Datasets of all tenants."),
     Metric(
         name="headwater_datasets_late",
-        help="Datasets without a commit for three times the median gap between their writes, and for 5 minutes. "
-        "After 8 days they are idle, not late.",
+        help="Datasets without a commit for the time of their setting expected_every_seconds; without one for three "
+        "times the median gap between their writes, and for 5 minutes, until they are idle after 8 days.",
     ),
     Metric(
         name="headwater_views_behind_seconds_max",
         help="The time for which the view farthest behind lacks a change of its inputs, in seconds.",
     ),
+    Metric(name="headwater_views_failing", help="Views whose last refresh has failed."),
     Metric(name="headwater_sources_failing", help="Sources whose last round has failed."),
     Metric(
         name="headwater_webhooks_paused",
@@ -122,7 +123,9 @@ class DatasetProblem(str, Enum):
     """What is wrong with a dataset."""
 
     LATE = "late"
-    """It has no commit for three times the median gap between its writes, and for 5 minutes."""
+    """It has no commit for the time that it states, or for three times the median gap between its writes and 5
+    minutes. A view is late with its inputs.
+    """
     SOURCE = "source"
     """The last round of a source that writes it has failed."""
     VIEW = "view"

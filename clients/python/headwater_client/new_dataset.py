@@ -48,6 +48,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     services: dict[str, Any] | None = None
     description: str | None = None
     labels: dict[str, str] = {}
+    expected_every_seconds: int | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON form of the registration, without members that are not set."""
@@ -67,6 +68,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "services": self.services,
             "description": self.description,
             "labels": self.labels or None,
+            "expected_every_seconds": self.expected_every_seconds,
         }
         bucket = CreateBucket(count=self.buckets) if self.bucket is None else self.bucket
         return {

@@ -1,4 +1,4 @@
-"""Settings of a dataset that are not of the table: its description, and its labels."""
+"""Settings of a dataset that are not of the table: its description, its labels, and how often it is written."""
 
 from __future__ import annotations
 

@@ -17,9 +17,8 @@ from app.infra.db.session import Database
 _IDS: Final = "ANY(CAST(:datasets AS uuid[]))"
 _SAMPLES: Final = text(
     f"""
-    SELECT s.dataset_id::text AS id, s.rows, s.deleted_rows, s.files, s.logs, s.size_bytes, s.sampled_at,
-           coalesce({IS_LATE}, false) AS late
-    FROM dataset_samples s JOIN heads h ON h.dataset_id = s.dataset_id WHERE s.dataset_id = {_IDS}
+    SELECT s.dataset_id::text AS id, s.rows, s.deleted_rows, s.files, s.logs, s.size_bytes, s.sampled_at
+    FROM dataset_samples s WHERE s.dataset_id = {_IDS}
     """  # noqa: S608
 )
 _HOURS: Final = text(
@@ -53,8 +52,17 @@ _QUARANTINE: Final = text(
                GROUP BY q.dataset_id) AS r ON r.dataset_id = f.dataset_id
     """  # noqa: S608
 )
+# Of a view, the datasets that it reads, those of views that it reads included: it is late with any of them.
 _PROBLEMS: Final = text(
     f"""
+    WITH RECURSIVE origins (id, dataset_id) AS (
+        SELECT id, id FROM datasets WHERE id = {_IDS}
+        UNION SELECT o.id, i.dataset_id FROM origins o JOIN view_inputs i ON i.view_id = o.dataset_id
+    )
+    SELECT o.id::text AS id, 'late' AS problem FROM origins o
+    JOIN datasets d ON d.id = o.dataset_id AND d.deleted_at IS NULL JOIN heads h ON h.dataset_id = d.id
+    LEFT JOIN dataset_samples s ON s.dataset_id = d.id WHERE {IS_LATE}
+    UNION
     SELECT dataset_id::text AS id, 'source' AS problem FROM sources
     WHERE dataset_id = {_IDS} AND (state = 'failed' OR (state = 'active' AND failures > 0))
     UNION SELECT dataset_id::text, 'view' FROM views WHERE dataset_id = {_IDS} AND failures > 0
@@ -80,9 +88,6 @@ class DatasetNumberStore:
             problems: dict[str, list[DatasetProblem]] = {}
             for row in connection.execute(_PROBLEMS, ids):
                 problems.setdefault(row.id, []).append(DatasetProblem(row.problem))
-        for dataset_id, sample in samples.items():
-            if sample.pop("late"):
-                problems.setdefault(dataset_id, []).append(DatasetProblem.LATE)
         return {
             each: DatasetNumbers(
                 **samples.get(each, {}),

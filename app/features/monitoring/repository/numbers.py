@@ -27,11 +27,18 @@ LATE_SECONDS_MIN: Final = 300
 IDLE_SECONDS: Final = 8 * 86_400
 
 IS_LATE: Final = f"""
-    s.write_gap_seconds IS NOT NULL
-    AND h.committed_at < now() - make_interval(secs => greatest({_GAPS} * s.write_gap_seconds, {LATE_SECONDS_MIN}))
-    AND h.committed_at > now() - make_interval(secs => {IDLE_SECONDS})
+    CASE WHEN d.expected_every_seconds IS NOT NULL
+    THEN coalesce(h.committed_at, d.created_at) < now() - make_interval(secs => d.expected_every_seconds)
+    ELSE s.write_gap_seconds IS NOT NULL
+        AND h.committed_at < now() - make_interval(secs => greatest({_GAPS} * s.write_gap_seconds, {LATE_SECONDS_MIN}))
+        AND h.committed_at > now() - make_interval(secs => {IDLE_SECONDS})
+        AND NOT EXISTS (SELECT FROM views v WHERE v.tenant_id = d.tenant_id AND v.dataset_id = d.id)
+    END
 """
-"""Whether a dataset is late, by its sample `s` and its head `h`; null without a sample."""
+"""Whether a dataset `d` is late by itself, by its head `h` and its sample `s`, which may be missing.
+
+A view without an expected time is not: it is late by its inputs.
+"""
 
 _JOBS: Final = text(
     """
@@ -56,10 +63,10 @@ _LAG: Final = text(
 _DATASETS: Final = text("SELECT count(*) FROM datasets WHERE deleted_at IS NULL")
 _LATE: Final = text(
     f"""
-    SELECT count(*) FROM dataset_samples s
-    JOIN heads h ON h.tenant_id = s.tenant_id AND h.dataset_id = s.dataset_id
-    JOIN datasets d ON d.tenant_id = s.tenant_id AND d.id = s.dataset_id AND d.deleted_at IS NULL
-    WHERE {IS_LATE}
+    SELECT count(*) FROM datasets d
+    JOIN heads h ON h.tenant_id = d.tenant_id AND h.dataset_id = d.id
+    LEFT JOIN dataset_samples s ON s.tenant_id = d.tenant_id AND s.dataset_id = d.id
+    WHERE d.deleted_at IS NULL AND {IS_LATE}
     """  # noqa: S608
 )
 _VIEWS: Final = text(
@@ -76,6 +83,10 @@ _VIEWS: Final = text(
         ORDER BY commits.next_offset LIMIT 1
     ) AS first
     """  # noqa: S608
+)
+_VIEWS_FAILING: Final = text(
+    "SELECT count(*) FROM views v JOIN datasets d ON d.tenant_id = v.tenant_id AND d.id = v.dataset_id "
+    "WHERE v.failures > 0 AND d.deleted_at IS NULL"
 )
 _FAILED: Final = text(
     "SELECT count(*) FROM jobs WHERE state = 'failed' AND finished_at > now() - interval '15 minutes'"
@@ -111,6 +122,7 @@ class NumberStore:
             "datasets": ("headwater_datasets", _DATASETS),
             "late datasets": ("headwater_datasets_late", _LATE),
             "views": ("headwater_views_behind_seconds_max", _VIEWS),
+            "failing views": ("headwater_views_failing", _VIEWS_FAILING),
             "failed jobs": ("headwater_jobs_failed_recently", _FAILED),
             "sources": ("headwater_sources_failing", _SOURCES),
             "webhooks": ("headwater_webhooks_paused", _WEBHOOKS),

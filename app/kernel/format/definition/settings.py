@@ -26,6 +26,7 @@ _TARGET_BYTES_MIN: Final = 64 * 1024
 _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
 _DESCRIPTION_CHARACTERS_MAX: Final = 4_096
 _LABELS_MAX: Final = 64
+_EXPECTED_SECONDS_MAX: Final = 366 * 86_400
 _LABEL_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 LABEL_KEY: Final = rf"(?:[a-z0-9](?:[a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}"
 """The pattern of the key of a label, as in Kubernetes: a name, after a domain and a slash or alone."""
@@ -85,6 +86,11 @@ def _description_faults(text: str | None) -> Iterator[Fault]:
         yield "", "expected no control characters but line feeds and tabs"
 
 
+def _expected_faults(seconds: int | None) -> Iterator[Fault]:
+    if seconds is not None and not 1 <= seconds <= _EXPECTED_SECONDS_MAX:
+        yield "", f"expected 1–{_EXPECTED_SECONDS_MAX}, got {seconds}; null for none"
+
+
 def _labels_faults(labels: Mapping[str, str]) -> Iterator[Fault]:
     if len(labels) > _LABELS_MAX:
         yield "", f"expected at most {_LABELS_MAX} labels, got {len(labels)}"
@@ -124,6 +130,12 @@ class DatasetSettings(TableSettings, frozen=True, kw_only=True, forbid_unknown_f
     """What the dataset is, for its users: 1–4,096 characters; null for nothing."""
     labels: Annotated[dict[str, str], Setting(change=Change.AT_ONCE, faults=_labels_faults)] = {}
     """Its labels, by which lists select datasets: at most 64, with keys and values of at most 63 characters."""
+    expected_every_seconds: Annotated[int | None, Setting(change=Change.AT_ONCE, faults=_expected_faults)] = (
+        None
+    )
+    """The time in which a commit is expected, in seconds: the dataset is late after it. By default a dataset is late
+    after three times the median gap between its writes.
+    """
 
 
 NOTES: Final = tuple(
@@ -143,6 +155,8 @@ class SettingsUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The new description; null removes it. It makes no version."""
     labels: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """The labels, in place of those that the dataset has. They make no version."""
+    expected_every_seconds: int | msgspec.UnsetType | None = msgspec.UNSET
+    """The time in which a commit is expected, in seconds; null for the usual time. It makes no version."""
 
 
 @cache

@@ -316,6 +316,10 @@ class Dataset(DatasetHtml, msgspec.Struct, frozen=True, kw_only=True):
     """What the dataset is, for its users: 1–4,096 characters; null for nothing."""
     labels: dict[str, str]
     """Its labels, by which lists select datasets: at most 64, with keys and values of at most 63 characters."""
+    expected_every_seconds: int | None
+    """The time in which a commit is expected, in seconds: the dataset is late after it. By default a dataset is late
+    after three times the median gap between its writes.
+    """
     id: str
     """Its id, which it keeps when it is renamed."""
     schema: Columns

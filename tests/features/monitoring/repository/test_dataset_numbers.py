@@ -24,6 +24,7 @@ _LATE = (
     "INSERT INTO dataset_samples (dataset_id, version, rows, deleted_rows, files, logs, size_bytes, write_gap_seconds) "
     "VALUES (:dataset, 0, 0, 0, 0, 0, 0, {gap})"
 )
+_EXPECTED = "UPDATE datasets SET expected_every_seconds = {seconds} WHERE id = :dataset"
 CASES = {
     "a source that works": (_SOURCE.format(state="active", failures=0), ()),
     "a source that fails": (_SOURCE.format(state="active", failures=1), (DatasetProblem.SOURCE,)),
@@ -39,6 +40,8 @@ CASES = {
     ),
     "a late dataset": (_LATE.format(gap=60), (DatasetProblem.LATE,)),
     "a dataset that is written each hour": (_LATE.format(gap=3_600), ()),
+    "a dataset without the commit that it expects": (_EXPECTED.format(seconds=3_599), (DatasetProblem.LATE,)),
+    "a dataset that expects a commit later": (_EXPECTED.format(seconds=7_200), ()),
 }
 
 
@@ -55,3 +58,29 @@ def test_problems_of_a_dataset_are_named_and_of_no_other(
     assert numbers[dataset.id].problems == problems
     assert numbers[other.id].problems == ()
     assert numbers[other.id].rows is None
+
+
+def test_view_is_late_with_its_inputs_and_not_by_its_own_commits(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    view, outer = (stores.catalog.create(tenant_id, new_id(), definition(name)) for name in ("view", "outer"))
+    with stores.database.tenant(tenant_id) as connection:
+        for each, source in ((view, dataset), (outer, view)):
+            values = {"dataset": each.id, "input": source.id}
+            connection.execute(
+                text("INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')"), values
+            )
+            connection.execute(
+                text(
+                    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :input, 'r')"
+                ),
+                values,
+            )
+            connection.execute(text(_LATE.format(gap=60)), {"dataset": each.id})
+        connection.execute(text("UPDATE heads SET committed_at = now() - interval '1 hour'"))
+    numbers = DatasetNumberStore(stores.database)
+    ids = [dataset.id, view.id, outer.id]
+    assert [each.problems for each in numbers.of(tenant_id, ids).values()] == [()] * 3
+    with stores.database.tenant(tenant_id) as connection:
+        connection.execute(text(_EXPECTED.format(seconds=60)), {"dataset": dataset.id})
+    assert [each.problems for each in numbers.of(tenant_id, ids).values()] == [(DatasetProblem.LATE,)] * 3

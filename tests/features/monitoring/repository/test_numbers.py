@@ -196,6 +196,32 @@ def test_dataset_is_late_after_three_of_its_gaps(
     assert found.value == late
 
 
+def test_expected_time_of_a_dataset_counts_in_place_of_its_gaps(
+    stores: Stores, numbers: NumberStore, tenant_id: str, dataset: Dataset
+) -> None:
+    moved = "UPDATE heads SET committed_at = now() - interval '1 hour' WHERE dataset_id = :dataset"
+    for seconds, late in ((60, 1), (7_200, 0)):
+        expected = f"UPDATE datasets SET expected_every_seconds = {seconds} WHERE id = :dataset"
+        run(stores, tenant_id, moved, expected, dataset=dataset.id)
+        [sample] = numbers.parts()["late datasets"]()
+        assert sample.value == late
+
+
+def test_views_whose_last_refresh_failed_are_counted(
+    stores: Stores, numbers: NumberStore, tenant_id: str, dataset: Dataset
+) -> None:
+    for failures in (0, 2):
+        run(
+            stores,
+            tenant_id,
+            f"INSERT INTO views (dataset_id, definition, failures) VALUES (:dataset, '{{}}', {failures}) "
+            "ON CONFLICT (tenant_id, dataset_id) DO UPDATE SET failures = excluded.failures",
+            dataset=dataset.id,
+        )
+        [sample] = numbers.parts()["failing views"]()
+        assert sample.value == (failures > 0)
+
+
 def test_series_are_bounded_with_a_thousand_tenants_and_more(
     stores: Stores, numbers: NumberStore, postgres: TestServer
 ) -> None:
