@@ -1,4 +1,4 @@
-"""The keyboard: rows are walked through, a page is reached by two keys, the search by one."""
+"""The keyboard: rows are walked through, a page is reached by two keys, the search by one, the keys are listed."""
 
 from __future__ import annotations
 
@@ -42,3 +42,13 @@ def test_a_key_leads_to_the_search_and_escape_out_of_it(datasets: Tab) -> None:
     keyboard.press("Escape")
     keyboard.press("j")
     assert datasets.page.locator("tr.selected").count() == 1
+
+
+def test_a_key_lists_the_keys(datasets: Tab) -> None:
+    datasets.page.keyboard.press("?")
+    sheet = datasets.page.get_by_role("dialog")
+    sheet.wait_for()
+    assert "search" in sheet.inner_text().lower()
+    datasets.page.keyboard.press("Escape")
+    sheet.wait_for(state="detached")
+    assert datasets.faults == []
