@@ -37,7 +37,7 @@ def test_rows_changes_and_versions_are_searched_within_a_dataset(
     client.post(f"{orders}/writes", json=upsert({"id": 1}, {"id": 42}))
     service.work()
     root = search(visitor, "orders 42")
-    assert root.link("orders/42") == "/console/datasets/orders/rows?key=42"
+    assert root.link("orders/42") == "/console/datasets/orders/rows/row?key=42"
     one = search(visitor, "orders 1")
     assert one.link("orders, offset 1") == "/console/datasets/orders/changes?since=1"
     assert one.link("orders, v1") == "/console/datasets/orders/rows?version=1"

@@ -127,7 +127,7 @@ def _matches_in(dataset: dict[str, Any], rest: str, row: PagePart) -> Iterator[M
     name = dataset["name"]
     if row.value is not None:
         yield Match(
-            "row", f"{name}/{rest}", f"/console/datasets/{name}/rows?key={_quoted(rest)}", "by its key"
+            "row", f"{name}/{rest}", f"/console/datasets/{name}/rows/row?key={_quoted(rest)}", "by its key"
         )
     number = rest.removeprefix("v").replace(",", "")
     if not (number.isascii() and number.isdigit() and len(number) <= 18):
