@@ -76,7 +76,7 @@ def _current(client: Headwater, view: View, offset: int) -> View:
     deadline = time.monotonic() + _WAIT_SECONDS_MAX
     while time.monotonic() < deadline:
         view = client.get_view(view)
-        if all(each.offset >= offset for each in view.inputs):
+        if all(each.offset is not None and each.offset >= offset for each in view.inputs):
             return view
         time.sleep(0.1)
     raise ViewBehind(

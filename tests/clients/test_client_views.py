@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from app.access.tenants.values import Grant, KeyScope
 from headwater_client import Bucket, Dataset, Headwater, NewView, Problem
+from tests.support.command_line import command_line, use_service
 from tests.support.service import Service
 
 SQL = "SELECT id, upper(note) AS note FROM orders WHERE note <> ''"
@@ -25,6 +27,7 @@ def test_views_are_registered_followed_and_deleted(
     now = headwater.get_view("loud")
     assert (now.freshness, now.error, now.version) == ("current", None, 1)
     [read] = now.inputs
+    assert read.dataset is not None
     assert (read.relation, read.dataset.id, read.offset, read.version, read.lag) == (
         "orders",
         orders.id,
@@ -51,3 +54,20 @@ def test_invalid_view_raises_a_problem(headwater: Headwater, orders: Dataset) ->
     with pytest.raises(Problem) as refusal:
         headwater.create_view(NewView(name="none", sql="SELECT missing FROM orders"))
     assert (refusal.value.code, refusal.value.status) == ("invalid-view", 422)
+
+
+def test_a_key_that_may_not_read_an_input_lists_its_name_in_the_sql(
+    headwater: Headwater,
+    orders: Dataset,
+    service: Service,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view = headwater.create_view(NewView(name="listed", sql=SQL))
+    tenant = headwater.me().tenant.id
+    key = service.tenants.make_key(tenant, (KeyScope.READ,), grants=(Grant(datasets="listed"),)).api_key
+    use_service(monkeypatch, service.url, key)
+    heading, row = command_line(capsys)("views", "-o", "table").out.splitlines()
+    assert row[heading.index("READS") :].split()[0] == "orders"
+    assert row[heading.index("LAG") : heading.index("REFRESHED")].strip() == "-"
+    headwater.delete_view(view)

@@ -34,13 +34,15 @@ class ViewInputResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     relation: Annotated[str, msgspec.Meta(examples=["orders"])]
     """Its name in the SQL."""
-    dataset: DatasetIdentity
-    """The dataset."""
-    offset: int
-    """The position in its feed: the view shows the changes before it."""
-    version: int
+    dataset: DatasetIdentity | None
+    """The dataset; null for a key that may not read it."""
+    offset: int | None
+    """The position in its feed: the view shows the changes before it. Null, as the next two, for a key that does not
+    see all of its rows.
+    """
+    version: int | None
     """The view shows the versions up to this one."""
-    lag: Annotated[int, msgspec.Meta(examples=[0])]
+    lag: Annotated[int | None, msgspec.Meta(examples=[0])]
     """How many changes the view does not show yet."""
 
 
@@ -205,8 +207,12 @@ def view_response(view: View) -> ViewResponse:
 def _input_response(source: ViewInputStatus) -> ViewInputResponse:
     return ViewInputResponse(
         relation=source.relation,
-        dataset=DatasetIdentity(id=source.dataset.id, name=source.dataset.definition.name),
-        offset=source.position,
-        version=source.position_version,
-        lag=source.lag,
+        dataset=(
+            DatasetIdentity(id=source.dataset.id, name=source.dataset.definition.name)
+            if source.named
+            else None
+        ),
+        offset=source.position if source.counted else None,
+        version=source.position_version if source.counted else None,
+        lag=source.lag if source.counted else None,
     )

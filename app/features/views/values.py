@@ -68,6 +68,10 @@ class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):
     dataset: Dataset
     position: int
     position_version: int
+    named: bool = True
+    """Whether the reader may know which dataset it is."""
+    counted: bool = True
+    """Whether the reader may know numbers of all of its rows."""
 
     @property
     def lag(self) -> int:

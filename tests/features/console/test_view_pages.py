@@ -152,3 +152,23 @@ def test_a_key_sees_and_does_what_it_may(new_view: NewView, restricted: Callable
     other = restricted({"datasets": "others"})
     assert "No view is there yet" in page(other, "/console/views").text
     assert page(other, "/console/views/long", status=404)
+
+
+def test_inputs_that_a_reader_may_not_read_have_only_their_names_in_the_sql(
+    client: httpx2.Client,
+    orders: str,
+    new_view: NewView,
+    service: Service,
+    restricted: Callable[..., httpx2.Client],
+) -> None:
+    new_view("long", LONG, long)
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "longer"}))
+    service.work()
+    reader = restricted({"datasets": "long"})
+    row = page(reader, "/console/views").one("table").rows()[1]
+    assert (row[1], row[4]) == ("orders", "–")
+    root = page(reader, "/console/views/long")
+    assert root.all("table")[0].rows()[1] == ["orders", "–", "–", "–", "–"]
+    part = page(restricted({"datasets": "long"}, {"datasets": "orders", "where": "id = 2"}), "/console/views")
+    assert part.one("table").rows()[1][4] == "–"
+    assert part.one("table").one("a", href="/console/datasets/orders").text == "orders"

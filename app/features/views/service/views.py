@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from app.access.errors import NotFound
-from app.access.tenants.values import KeyScope
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.service import GrantedDatasets
@@ -126,9 +126,25 @@ class DerivedViews:
 
 def _shown(granted_datasets: GrantedDatasets, view: View) -> View:
     """The view as the principal may see it: why its refresh failed may quote rows of its inputs."""
+    view = _with_shown_inputs(granted_datasets.principal, view)
     if view.error is None or granted_datasets.sees_inputs(view.dataset.id):
         return view
     return msgspec.structs.replace(view, error=view.error.without_values())
+
+
+def _with_shown_inputs(principal: Principal, view: View) -> View:
+    """The view without what the principal may not know of its inputs: only their names in the SQL are of the view."""
+    if principal.grants is None:
+        return view
+    inputs = tuple(
+        msgspec.structs.replace(
+            each,
+            named=KeyScope.READ in principal.scopes_on(each.dataset.definition.name),
+            counted=principal.sees_whole(each.dataset.definition.name),
+        )
+        for each in view.inputs
+    )
+    return msgspec.structs.replace(view, inputs=inputs)
 
 
 def _input(catalog: DatasetLookup, tenant_id: str, new: CreateView, name: str) -> Dataset:

@@ -110,13 +110,15 @@ class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
 
     relation: str
     """Its name in the SQL."""
-    dataset: DatasetIdentity
-    """The dataset."""
-    offset: int
-    """The position in its feed: the view shows the changes before it."""
-    version: int
+    dataset: DatasetIdentity | None
+    """The dataset; null for a key that may not read it."""
+    offset: int | None
+    """The position in its feed: the view shows the changes before it. Null, as the next two, for a key that does not
+    see all of its rows.
+    """
+    version: int | None
     """The view shows the versions up to this one."""
-    lag: int
+    lag: int | None
     """How many changes the view does not show yet."""
 
 

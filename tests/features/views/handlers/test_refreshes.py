@@ -417,3 +417,33 @@ def test_feed_of_a_view_has_the_event_times_of_its_input(client: httpx2.Client, 
 
 def ranked(taken: list[Row]) -> list[Row]:
     return [{"id": each["id"], "rank": each["rank"], "at": each["taken"]} for each in taken]
+
+
+def test_inputs_that_a_key_may_not_read_have_only_their_names_in_the_sql(
+    client: httpx2.Client,
+    service: Service,
+    new_view: Callable[..., Row],
+    write_notes: Callable[..., None],
+    orders: str,
+) -> None:
+    view = new_view("shown", LONG, long)
+    write_notes({1: "a", 2: "b"})
+    tenant = client.get("/me").json()["tenant"]["id"]
+    whole = Grant(datasets="shown")
+    part = Grant(datasets="orders", scopes=(KeyScope.READ,), where="id = 1")
+
+    def inputs(*grants: Grant) -> list[Row]:
+        key = service.tenants.make_key(tenant, (KeyScope.READ,), grants=grants).api_key
+        with service.client(key) as reader:
+            [listed] = reader.get("/views").json()["items"]
+            shown = reader.get(view["links"]["self"]).json()
+        assert shown["inputs"] == listed["inputs"]
+        return list(shown["inputs"])
+
+    hidden = {"offset": None, "version": None, "lag": None}
+    [all_of_it] = client.get(view["links"]["self"]).json()["inputs"]
+    assert all_of_it["dataset"]["id"] == orders.rsplit("/", 1)[1]
+    assert None not in all_of_it.values()
+    assert inputs(whole) == [{"relation": "orders", "dataset": None, **hidden}]
+    assert inputs(whole, part) == [{"relation": "orders", "dataset": all_of_it["dataset"], **hidden}]
+    assert inputs(whole, Grant(datasets="orders")) == [all_of_it]

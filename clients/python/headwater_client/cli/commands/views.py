@@ -12,15 +12,26 @@ from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
-from headwater_client.models import CreateView, View
+from headwater_client.models import CreateView, View, ViewInput
+
+
+def _name(read: ViewInput) -> str:
+    return read.relation if read.dataset is None else read.dataset.name
+
+
+def _lag(view: View) -> int | None:
+    """The changes that the view does not show yet; None for a key that does not see all of an input."""
+    lags = [read.lag for read in view.inputs if read.lag is not None]
+    return sum(lags) if len(lags) == len(view.inputs) else None
+
 
 _COLUMNS: Final[Sequence[TableColumn[View]]] = (
     TableColumn("NAME", lambda each: each.name),
     TableColumn("STATE", lambda each: each.state),
     TableColumn("FRESHNESS", lambda each: each.freshness),
     TableColumn("MODE", lambda each: each.mode),
-    TableColumn("READS", lambda each: ",".join(read.dataset.name for read in each.inputs)),
-    TableColumn("LAG", lambda each: sum(read.lag for read in each.inputs)),
+    TableColumn("READS", lambda each: ",".join(_name(read) for read in each.inputs)),
+    TableColumn("LAG", _lag),
     TableColumn("REFRESHED", lambda each: each.refreshed_at),
     TableColumn("ERROR", lambda each: None if each.error is None else str(each.error.get("title"))),
 )
