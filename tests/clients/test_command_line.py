@@ -89,7 +89,11 @@ def test_failed_writes_have_sentences_and_exit_codes(
     rows.write_text('{"id": 1}\n')
     assert "not-found" in command("write", "absent", rows, fails=3).err
     assert "need --create" in command("write", orders.name, rows, "--key", "id", fails=2).err
-    assert "cannot be read" in command("write", orders.name, tmp_path / "absent.csv", fails=1).err
+    assert (
+        "absent.csv: there is no such file"
+        in command("write", orders.name, tmp_path / "absent.csv", fails=2).err
+    )
+    assert "cannot be read" in command("write", orders.name, tmp_path, fails=2).err
     assert "no option --bogus" in command("write", orders.name, "--bogus", fails=2).err
     conflict = command("write", orders.name, rows, "--expected-version", "9", fails=1)
     assert "commit-conflict" in conflict.err
@@ -124,6 +128,20 @@ def test_rows_are_files_of_arrow_and_parquet(service: Service, api_key: str, wri
         assert read(pa.BufferReader(printed)).num_rows == 2
 
 
+def test_tables_of_rows_shorten_long_values(
+    command: CommandLine, headwater: Headwater, orders: Dataset
+) -> None:
+    headwater.write_rows(orders, [{"id": 1, "note": "a" * 1_000}], wait=30)
+    printed = command("rows", "orders", "-o", "table")
+    assert "a" * 1_000 in printed.out
+    assert "shortened" not in printed.err
+    headwater.write_rows(orders, [{"id": 1, "note": "a" * 2_500}], wait=30)
+    printed = command("rows", "orders", "-o", "table")
+    assert "a" * 1_000 + "… (2,500 characters)" in printed.out
+    assert "Long values are shortened. -o json shows them as a whole." in printed.err
+    assert command("rows", "orders", "-o", "json").value == [{"id": 1, "note": "a" * 2_500}]
+
+
 def test_row_of_a_key_and_its_history(command: CommandLine, written: Dataset) -> None:
     assert command("get", "orders", 2).value == {"id": 2, "note": "B"}
     assert command("get", "orders", 2, "--version", 1, "--columns", "note").value == {"note": "b"}
@@ -148,7 +166,8 @@ def test_changes_are_printed_from_any_position_to_the_head(command: CommandLine,
     header, *rest = command("tail", "orders", "-o", "csv").out.splitlines()
     assert header == "offset,op,version,system_time,event_time,corrects_offset,id,note"
     assert len(rest) == 5
-    assert "expected a time" in command("tail", "orders", "--since", "soon", fails=2).err
+    refused = command("tail", "orders", "--since", "soon", fails=2).err
+    assert "--since soon: expected an offset, earliest, now, snapshot, a version such as v12" in refused
     assert "offset-ahead" in command("tail", "orders", "--since", 99, fails=6).err
 
 

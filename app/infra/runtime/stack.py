@@ -31,6 +31,8 @@ _METRICS_PORTS_ON = 1_000
 _METRICS_PORT_MAX = 65_532
 # Variables that commands need, too, beside those that only clients read.
 _GIVEN = ("HEADWATER_", "AWS_")
+# The folder whose note commands read.
+_DEFAULT_FOLDER = ".headwater"
 _OF_CLIENTS = ("HEADWATER_API_KEY", "HEADWATER_PROFILE", "HEADWATER_URL")
 ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
@@ -157,6 +159,9 @@ def _start(
     supervisor.wait_ready("worker")
     register.close()
     _report_console(port, api_key, certificate)
+    if directory.path.resolve() != Path(_DEFAULT_FOLDER).resolve():
+        # Commands find the service of the default folder by themselves.
+        to_standard_error(f"`headwater login {url} < {directory.key_file}` has commands find this service")
 
 
 def _report_console(port: int, api_key: str, certificate: str | None) -> None:

@@ -116,11 +116,21 @@ def parse_order(schema: Schema, texts: Sequence[str]) -> tuple[ReadOrder, ...]:
         whole = _ordered(text, names)
         parts = [text] if whole.column in names else text.split(",")
         order += [_ordered(part, names) for part in parts]
-    details = [detail for _, detail in _faults(schema, order)]
+    details = [
+        _ending_fault(order[number].column, names) or detail for number, detail in _faults(schema, order)
+    ]
     if not order or len(order) > ORDERS_MAX:
         details = [f"expected 1–{ORDERS_MAX} columns, such as at:desc"]
     _refuse([FieldError(pointer="/order_by", detail=detail) for detail in details])
     return tuple(order)
+
+
+def _ending_fault(text: str, names: Collection[str]) -> str:
+    """What is wrong with a text that is a column with another ending; empty for any other."""
+    name, colon, ending = text.rpartition(":")
+    if text in names or not colon or name not in names:
+        return ""
+    return f"expected {name}:asc or {name}:desc, got {name}:{ending}"
 
 
 def _ordered(text: str, names: Collection[str]) -> ReadOrder:

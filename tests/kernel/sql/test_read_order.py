@@ -23,6 +23,7 @@ from app.kernel.sql.read_order import (
     first_keys,
     in_order,
     order_of_range,
+    parse_order,
 )
 from tests.support.examples import a_third_of
 
@@ -180,3 +181,18 @@ def test_order_by_a_type_without_an_order_is_refused(columns: list[str], pointer
     (error,) = refused.value.facts["errors"]
     assert error["pointer"] == pointer
     assert reason in error["detail"]
+
+
+def test_another_ending_of_a_column_is_refused_with_the_two_that_there_are() -> None:
+    fields = (Field(id=1, name="n", type="int64"), Field(id=2, name="n:x", type="int64"))
+    schema = Schema(id=1, fields=fields)
+    assert parse_order(schema, ["n:x,n:desc"]) == (
+        ReadOrder(column="n:x"),
+        ReadOrder(column="n", descending=True),
+    )
+    with pytest.raises(InvalidRequest) as refused:
+        parse_order(schema, ["n:down,gone:up"])
+    assert [error["detail"] for error in refused.value.facts["errors"]] == [
+        "expected n:asc or n:desc, got n:down",
+        "there is no column 'gone:up'",
+    ]

@@ -80,8 +80,10 @@ def _beginning(path: Path) -> bytes:
     try:
         with path.open("rb") as content:
             return content.read(64)
+    except FileNotFoundError:
+        raise CommandError(f"{path}: there is no such file", ExitCode.USAGE) from None
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+        raise CommandError(f"{path} cannot be read: {error.strerror}", ExitCode.USAGE) from error
 
 
 def _format(file: Path, begin: bytes) -> InputFormat:

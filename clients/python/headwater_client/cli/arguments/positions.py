@@ -8,6 +8,10 @@ from headwater_client.cli.arguments.moments import length, moment, now
 from headwater_client.cli.failure import CommandError, ExitCode
 
 _NAMED: Final = ("earliest", "now", "snapshot")
+_EXPECTED: Final = (
+    "expected an offset, earliest, now, snapshot, a version such as v12, a time such as 2026-11-29 or "
+    "2026-11-29T10:00:00Z (UTC by default), or a length such as 10m"
+)
 
 
 def position(flag: str, text: str) -> dict[str, Any]:
@@ -21,5 +25,5 @@ def position(flag: str, text: str) -> dict[str, Any]:
     back = length(text)
     try:
         return {"since_time": moment(text) if back is None else now() - back}
-    except ValueError as error:
-        raise CommandError(f"{flag} {text}: {error}", ExitCode.USAGE) from None
+    except ValueError:
+        raise CommandError(f"{flag} {text}: {_EXPECTED}", ExitCode.USAGE) from None

@@ -14,7 +14,15 @@ from cyclopts import Group, Parameter
 
 from headwater_client.arrow import ArrowData, required
 from headwater_client.cli.failure import CommandError, ExitCode
-from headwater_client.cli.printing.output import encoded, on_terminal, print_array, print_table, put, put_csv
+from headwater_client.cli.printing.output import (
+    cell_text,
+    encoded,
+    on_terminal,
+    print_array,
+    print_table,
+    put,
+    put_csv,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +33,8 @@ _BINARY: Final = ("arrow", "parquet")
 TABLE_ROWS: Final = 100
 """How many rows a table has by default."""
 _EXTRA: Final = "cli"
+# A longer one would fill the terminal.
+_CELL_CHARACTERS_MAX: Final = 1_000
 
 
 @Parameter(name="*")
@@ -87,7 +97,22 @@ ROW_OUTPUT: Final = RowOutput()
 
 def _print_rows(rows: list[Mapping[str, Any]], names: Callable[[], Sequence[str]]) -> None:
     heading = list(rows[0]) if rows else names()
-    print_table(heading, [[row.get(name) for name in heading] for row in rows])
+    cells = [[row.get(name) for name in heading] for row in rows]
+    shown = [[_shortened(cell) for cell in row] for row in cells]
+    print_table(heading, shown)
+    if any(isinstance(cell, _Shortened) for row in shown for cell in row):
+        sys.stderr.write("Long values are shortened. -o json shows them as a whole.\n")
+
+
+class _Shortened(str):
+    """The beginning of a text, and how long it is."""
+
+
+def _shortened(cell: Any) -> Any:
+    text = cell_text(cell)
+    if len(text) <= _CELL_CHARACTERS_MAX:
+        return cell
+    return _Shortened(f"{text[:_CELL_CHARACTERS_MAX]}… ({len(text):,} characters)")
 
 
 def _first(pages: Iterable[pa.Table], limit: int) -> Iterator[pa.Table]:
