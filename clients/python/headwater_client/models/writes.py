@@ -170,11 +170,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """
     error: dict[str, Any] | None
     """Why it failed."""
-    timings: dict[str, int]
+    timings: dict[str, int] = {}
     """What its stages took, in milliseconds, as far as they are known: `accept`, `wait` and `total`; of a write that
     has succeeded also `claim`, `decode`, `plan`, `merge` with its part `lookup`, and `commit`, which writes may share.
     """
-    replans: int
+    replans: int = 0
     """How often a write was planned again, since another job had changed the same rows before its commit."""
     created_at: datetime
     """When it was accepted."""
