@@ -231,7 +231,7 @@ def test_id_token_of_something_else_is_refused(
         ({"exp": int(time.time()) + 10**6}, "valid for more than"),
         ({"tenant": None}, "is not a tenant"),
     ],
-    ids=str,
+    ids=["audience", "tenant", "expired", "lasting", "no-tenant"],
 )
 def test_access_token_that_the_api_refuses_begins_no_session(
     browser: Callable[[], httpx2.Client], issuer: LocalIssuer, access: dict[str, Any], words: str
