@@ -28,10 +28,6 @@ WIDE: Final = 1_440
 _HEIGHT: Final = 900
 HTML_BYTES_MAX: Final = 100_000
 SCRIPT_BYTES_MAX: Final = 60_000
-# Browsers let the keyboard scroll each region, and a column of buttons needs no name.
-_AXE: Final = {
-    "rules": {name: {"enabled": False} for name in ("scrollable-region-focusable", "empty-table-header")}
-}
 # What stands out of its box, and what is cut by it. Texts for screen readers alone are 1 px wide.
 _FAULTS_OF_LAYOUT: Final = """() => {
   const faults = [];
@@ -122,7 +118,7 @@ class Tab:
 
     def violations(self) -> list[str]:
         """What the rules of axe refuse."""
-        found = Axe().run(self.page, options=_AXE).response["violations"]
+        found = Axe().run(self.page).response["violations"]
         return [
             f"{each['id']} ({each['help']}): {node['html'][:160]} {node['failureSummary'][-200:]}"
             for each in found

@@ -22,7 +22,7 @@ def _name(page: ConsolePage) -> str:
     return page.path or "home"
 
 
-@share(9)
+@share(12)
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("state", _STATES)
 @pytest.mark.parametrize("page", _WHOLE, ids=_name)
@@ -42,7 +42,7 @@ def test_page(
     assert tab.violations() == []
 
 
-@share(9)
+@share(12)
 @pytest.mark.parametrize("page", _WHOLE, ids=_name)
 def test_page_can_be_read_without_scripts(
     page: ConsolePage, tenants: dict[str, ConsoleTenant], new_tab: NewTab

@@ -95,8 +95,18 @@ function refreshParts() {
   }
 }
 
+// What is wider than the page can be scrolled with the keyboard, too.
+function reachWide(root) {
+  const own = root.matches?.(".wide") ? [root] : [];
+  for (const part of [...own, ...root.querySelectorAll(".wide")]) {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+    else part.removeAttribute("tabindex");
+  }
+}
+
 export function prepare(root) {
   showTimes(root);
+  reachWide(root);
   addCopying(root);
   addSorting(root);
   askFirst(root);
@@ -107,6 +117,7 @@ export function prepare(root) {
 addKeys();
 prepare(document);
 setInterval(tellDistances, 1000);
+addEventListener("resize", () => reachWide(document));
 refreshParts();
 addSliders(prepare);
 addZones();
