@@ -70,6 +70,9 @@ def test_a_reader_without_the_right_sees_no_health_of_the_service(
     client: httpx2.Client, orders: str, restricted: Any
 ) -> None:
     root = page(restricted({"datasets": "orders", "where": "id = 1"}), "/console")
+    assert "Your key sees a part of this dataset" in root.text
+    assert "Needs attention" not in root.text
+    assert "headwater write" not in root.text
     assert not [name for name in figures(root) if name.startswith("Disk")]
     assert "1 in all" not in root.text
     assert not [each for each in root.all("a") if each.attributes["href"] == "/console/service"]

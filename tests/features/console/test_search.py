@@ -42,6 +42,8 @@ def test_rows_changes_and_versions_are_searched_within_a_dataset(
     assert one.link("orders, offset 1") == "/console/datasets/orders/changes?since=1"
     assert one.link("orders, v1") == "/console/datasets/orders/rows?version=1"
     assert matches(search(visitor, "orders v1")) == [["version", "orders, v1"]]
+    # A key without a row may have had one.
+    assert search(visitor, "orders 43").link("orders/43") == "/console/datasets/orders/rows/row?key=43"
 
 
 def test_jobs_are_searched_by_id(client: httpx2.Client, visitor: httpx2.Client, orders: str) -> None:

@@ -48,6 +48,7 @@ async def _read(visit: Visit) -> Context:
     concerns.sort(key=lambda each: each.kind != "bad")
     return {
         "datasets": datasets,
+        "partial": sum(each["problems"] is None for each in datasets),
         "more": page["next_page_token"] is not None,
         "busiest": sorted((each for each in datasets if each["rows_in"]), key=lambda each: -each["rows_in"])[
             :_BUSIEST

@@ -11,6 +11,7 @@ from uuid import UUID
 from app.features.console.page import ConsoleAction, ConsolePage, Context
 from app.features.console.visit import PagePart, Visit, path_of, together
 
+_NOT_FOUND: Final = 404
 _DATASETS: Final = 20
 _AUDITED: Final = 500
 """The latest entries of the audit, among which a request is searched for."""
@@ -125,10 +126,9 @@ async def _in_dataset(visit: Visit, dataset: str, rest: str) -> _Outcome:
 
 def _matches_in(dataset: dict[str, Any], rest: str, row: PagePart) -> Iterator[Match]:
     name = dataset["name"]
-    if row.value is not None:
-        yield Match(
-            "row", f"{name}/{rest}", f"/console/datasets/{name}/rows/row?key={_quoted(rest)}", "by its key"
-        )
+    if row.value is not None or (row.problem is not None and row.problem.status == _NOT_FOUND):
+        note = "by its key" if row.value is not None else "no row has this key now: its history"
+        yield Match("row", f"{name}/{rest}", f"/console/datasets/{name}/rows/row?key={_quoted(rest)}", note)
     number = rest.removeprefix("v").replace(",", "")
     if not (number.isascii() and number.isdigit() and len(number) <= 18):
         return

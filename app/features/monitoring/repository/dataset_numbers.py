@@ -67,7 +67,7 @@ _PROBLEMS: Final = text(
     WHERE dataset_id = {_IDS} AND (state = 'failed' OR (state = 'active' AND failures > 0))
     UNION SELECT dataset_id::text, 'view' FROM views WHERE dataset_id = {_IDS} AND failures > 0
     UNION SELECT dataset_id::text, 'webhook' FROM webhooks
-    WHERE dataset_id = {_IDS} AND state = 'paused' AND failures > 0
+    WHERE dataset_id = {_IDS} AND state = 'paused' AND (failures > 0 OR error IS NOT NULL)
     """  # noqa: S608
 )
 

@@ -334,7 +334,7 @@ def test_relay_may_not_write_or_read_further_tables(stores: Stores, victim: str,
 # Numbers, states and names; no row, no value, no secret, and no definition.
 MONITOR_COLUMNS = {
     "tenants": {"tenant_id", "name", "state"},
-    "datasets": {"tenant_id", "id", "name", "created_at", "deleted_at"},
+    "datasets": {"tenant_id", "id", "name", "created_at", "deleted_at", "expected_every_seconds"},
     "heads": {"tenant_id", "dataset_id", "version", "next_offset", "committed_at"},
     "commits": {"tenant_id", "dataset_id", "version", "action", "next_offset", "committed_at"},
     "jobs": {
@@ -350,6 +350,7 @@ MONITOR_COLUMNS = {
     },
     "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "moved_at"},
     "sources": {"tenant_id", "id", "state", "failures"},
+    "views": {"tenant_id", "dataset_id", "failures"},
     "webhooks": {"tenant_id", "id", "state", "failures"},
     "quarantine_files": {"tenant_id", "dataset_id", "path", "row_count"},
     "quarantine_redrives": {"tenant_id", "dataset_id", "path", "job_id"},

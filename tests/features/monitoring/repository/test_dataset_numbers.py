@@ -38,6 +38,11 @@ CASES = {
         _WEBHOOK.format(state="paused", failures=9),
         (DatasetProblem.WEBHOOK,),
     ),
+    "a webhook that the service paused at once": (
+        "INSERT INTO webhooks (id, dataset_id, definition, secret, state, error) VALUES "
+        """(gen_random_uuid(), :dataset, '{}', 's', 'paused', '{"code":"x"}')""",
+        (DatasetProblem.WEBHOOK,),
+    ),
     "a late dataset": (_LATE.format(gap=60), (DatasetProblem.LATE,)),
     "a dataset that is written each hour": (_LATE.format(gap=3_600), ()),
     "a dataset without the commit that it expects": (_EXPECTED.format(seconds=3_599), (DatasetProblem.LATE,)),
