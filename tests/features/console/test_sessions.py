@@ -134,3 +134,20 @@ def test_a_script_gets_problems_as_json(browser: Any) -> None:
     answer = browser().get("/console/datasets", headers={"Accept": "application/json"})
     assert answer.status_code == 401
     assert answer.json()["type"] == "/problems/unauthorized"
+
+
+@pytest.mark.parametrize(
+    "path", ["datasets/none/write", "jobs/none/cancel", "exports/none/runs", "webhooks/none/test"]
+)
+def test_forms_of_what_is_not_there_show_the_problem(browser: Any, key: str, path: str) -> None:
+    client = signed_in(browser(), key)
+    response = client.post(f"/console/{path}", data={"token": form_token(client)})
+    assert response.status_code in (400, 404), response.text
+
+
+def test_forms_of_a_key_without_the_scope_show_the_problem(browser: Any, service: Any) -> None:
+    client = signed_in(browser(), str(service.new_key(f"sessions-{next(_numbers)}", ("read",))))
+    for path in ("keys", "tenants", "service/reap"):
+        response = client.post(f"/console/{path}", data={"token": form_token(client)})
+        assert response.status_code == 403, (path, response.text)
+        assert "scope" in response.text

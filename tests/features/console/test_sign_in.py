@@ -208,3 +208,26 @@ def test_a_cookie_is_for_https_where_clients_come_by_https(behind_proxy: Service
 def test_a_cookie_of_http_is_not_for_https_only(browser: Any, operator_key: str) -> None:
     begun = browser().post("/console/session", data={"api_key": operator_key})
     assert "Secure" not in begun.headers["set-cookie"]
+
+
+def test_a_link_of_a_stranger_replaces_no_session_unseen(
+    browser: Any, service: Service, operator_key: str, link: str
+) -> None:
+    client = browser()
+    assert client.post("/console/session", data={"api_key": operator_key}).status_code == 303
+    response = client.get(link, headers=OPENED)
+    assert (response.status_code, "set-cookie" in response.headers) == (200, False)
+    assert "This link signs you in once" in response.text
+    assert browser().get(link, headers=OPENED).status_code == 303
+
+
+def test_a_sign_in_takes_no_files(browser: Any) -> None:
+    parts = {"api_key": ("key.txt", b"hw_")}
+    assert browser().post("/console/session", files=parts).status_code == 415
+
+
+def test_files_of_pages_have_one_address(browser: Any) -> None:
+    page = browser().get("/console/sign-in").text
+    address = next(each for each in page.split('"') if each.endswith("console.css"))
+    assert browser().get(address).status_code == 200
+    assert browser().get("/console/static/another/console.css").status_code == 404

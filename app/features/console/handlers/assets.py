@@ -9,7 +9,7 @@ from litestar.params import PathParameter
 
 from app.access.errors import NotFound
 from app.features.console.handlers.responses import POLICY
-from app.features.console.rendering import assets
+from app.features.console.rendering import asset_version, assets
 from app.http.auth import PUBLIC
 from app.http.response import ApiResponse
 
@@ -23,10 +23,10 @@ AssetVersion: TypeAlias = Annotated[str, PathParameter(description="A digest of 
 
 
 @get("/console/static/{release:str}/{name:str}", opt={PUBLIC: True})
-async def get_asset(release: AssetVersion, name: AssetName) -> ApiResponse[bytes]:  # noqa: ARG001
+async def get_asset(release: AssetVersion, name: AssetName) -> ApiResponse[bytes]:
     """A file of the console."""
     content = assets().get(name)
-    if content is None:
+    if content is None or release != asset_version():
         raise NotFound(f"the console has no file {name!r}")
     media_type = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Security-Policy": POLICY}

@@ -54,7 +54,7 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
     @post(f"/console{action.path}", opt=_OPTIONS, status_code=200)
     async def post_form(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
         refuse_other_sites(request, public_url)
-        form = await read_form(request)
+        form = await read_form(request, files=True)
         refuse_unknown_form(_session(request), form.text("token"))
         visit = _visit(request, public_url)
         try:
@@ -62,7 +62,12 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
         except ApiProblem as problem:
             if action.page is None or problem.status == _UNAUTHORIZED:
                 return _problem_page(visit, problem)
-            context = {**await action.page.read(visit), "form": form, "problem": problem}
+            try:
+                values = await action.page.read(visit)
+            except ApiProblem:
+                # The page of the form cannot be shown either.
+                return _problem_page(visit, problem)
+            context = {**values, "form": form, "problem": problem}
             return html(_rendered(action.page.template, visit, context), status=problem.status)
         if isinstance(outcome, Done):
             return see_other(outcome.to, notice=outcome.notice)

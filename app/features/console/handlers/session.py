@@ -13,6 +13,7 @@ from app.access.tenants.values import API_KEY, Principal
 from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
+    cookie_name,
     refuse_other_sites,
     refuse_unknown_form,
     session_cookie,
@@ -80,7 +81,8 @@ async def get_sign_in(
     """
     if not link:
         return html(sign_ins.page(target))
-    if is_head(request.scope) or not _is_opened_by_reader(request):
+    # Nor does one of a reader who is signed in: a link of a stranger would replace that session unseen.
+    if is_head(request.scope) or not _is_opened_by_reader(request) or cookie_name(request) in request.cookies:
         return html(sign_ins.page(target, link=link))
     return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import httpx2
@@ -155,7 +156,14 @@ def test_a_text_above_a_mebibyte_is_refused(visitor: httpx2.Client) -> None:
             "multipart/form-data; boundary=b",
             b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\xff\r\n--b--',
         ),
+        # A reader of parameters that tries each `;` as their end would take minutes.
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="' + b";" * 900_000 + b"\r\n\r\nx\r\n--b--",
+        ),
+        ('multipart/form-data; boundary="' + ";" * 30_000, b"--b--"),
     ],
+    ids=count(),
 )
 @pytest.mark.usefixtures("orders")
 def test_forms_that_are_not_valid(visitor: httpx2.Client, content_type: str, body: bytes) -> None:
