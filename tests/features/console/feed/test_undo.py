@@ -87,3 +87,24 @@ def test_a_form_without_the_version_undoes_nothing(
         response = submit(visitor, page(visitor, PATH), PATH, head=head)
     assert response.status_code in (400, 409)
     assert client.get("/datasets/orders").json()["version"] == 3
+
+
+@pytest.mark.usefixtures("story")
+def test_what_was_written_before_an_undone_write_is_undone_by_a_restore(
+    visitor: httpx2.Client, client: httpx2.Client, service: Any
+) -> None:
+    with service.working():
+        response = submit(visitor, page(visitor, PATH), PATH)
+    assert response.status_code == 303, response.text
+    root = page(visitor, f"{PATH}?writer=plant")
+    assert "Undo the last one first" not in root.text
+    way_back = root.link("restore v1")
+    assert way_back == "/console/datasets/orders/timeline?restore=1#restore"
+    with service.working():
+        response = submit(
+            visitor, page(visitor, way_back.partition("#")[0]), "/console/datasets/orders/timeline/restore"
+        )
+    assert response.status_code == 303, response.text
+    options = [{"version": version, "order_by": "id"} for version in (1, 5)]
+    first, last = (client.get("/datasets/orders/rows", params=each).json()["rows"] for each in options)
+    assert first == last
