@@ -237,6 +237,15 @@ def _within(new: NewKey, maker: ApiKey) -> NewKey:
     )
 
 
+def _fault_of_end(expires_at: datetime) -> str:
+    """What is wrong with the end of a new key; empty for nothing."""
+    try:
+        in_utc = expires_at.astimezone(UTC)
+    except OverflowError:
+        return "expected a time of the years 1 to 9999 in UTC"
+    return "" if in_utc > datetime.now(UTC) else "expected a time in the future"
+
+
 def _check(new: NewKey) -> None:
     """Raises InvalidRequest."""
     errors = []
@@ -259,7 +268,7 @@ def _check(new: NewKey) -> None:
     if new.grants is not None and KeyScope.OPERATE in new.scopes:
         detail = "expected no grants: the scope operate is not about datasets"
         errors.append(FieldError(pointer="/grants", detail=detail))
-    if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
-        errors.append(FieldError(pointer="/expires_at", detail="expected a time in the future"))
+    if new.expires_at is not None and (detail := _fault_of_end(new.expires_at)):
+        errors.append(FieldError(pointer="/expires_at", detail=detail))
     if errors:
         raise InvalidRequest("; ".join(f"{error.pointer}: {error.detail}" for error in errors), errors)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _CELL_CHARACTERS: Final = 120
 _MAGNITUDES: Final = ("", "k", "M", "G", "T")
 _THOUSAND: Final = 1_000
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PROBLEMS: Final = {
     "late": "late",
     "source": "its source fails",
@@ -177,8 +179,25 @@ def ticks(text: str) -> Markup:
 
 
 def shell(value: Any) -> str:
-    """The text as one word of a command line, quoted if it needs to be."""
-    return shlex.quote(str(value))
+    """The text as one word of a command line, quoted if it needs to be. A control character is escaped: a terminal
+    can read one as a key.
+    """
+    text = str(value)
+    if not _CONTROL.search(text):
+        return shlex.quote(text)
+    escaped = _CONTROL.sub(_bytes_escaped, text.replace("\\", "\\\\").replace("'", "\\'"))
+    return f"$'{escaped}'"
+
+
+def operands(values: Iterable[Any]) -> str:
+    """Values as words at the end of a command line, behind `--` if one would be read as an option."""
+    texts = list(map(str, values))
+    words = " ".join(map(shell, texts))
+    return f"-- {words}" if any(text.startswith("-") for text in texts) else words
+
+
+def _bytes_escaped(match: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
 
 
 def clipped(value: Any, characters: int = _CELL_CHARACTERS) -> str:
@@ -212,6 +231,7 @@ def _environment() -> Environment:
         sentence=sentence,
         problem_word=problem_word,
         shell=shell,
+        operands=operands,
         ticks=ticks,
         fault_of=fault_of,
         short_number=short_number,

@@ -146,7 +146,10 @@ async def _save(visit: Visit, form: ConsoleForm) -> Done:
             {each.name: [each.value] for each in _settings(document, name, schema, dataset.get(name), 0)}
         )
         value = _typed(document, name, schema, form)
-        if value != _typed(document, name, schema, form_now):
+        if value is _LEFT_OUT:
+            if name in form.fields:
+                raise _invalid(name, "expected a value")
+        elif value != _typed(document, name, schema, form_now):
             body[name] = value
     if not body:
         return Done(to=_page(dataset["name"]), notice="Nothing was changed.")

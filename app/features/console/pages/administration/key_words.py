@@ -53,9 +53,10 @@ def moment_of(name: str, text: str) -> str:
     """The time in a field of date and time, which is in UTC. Raises ApiProblem."""
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        in_utc = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise invalid(name, f"expected a date and a time, not {text[:40]!r}") from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()
+    return in_utc.isoformat()
 
 
 def invalid(name: str, detail: str) -> ApiProblem:

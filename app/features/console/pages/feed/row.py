@@ -34,6 +34,7 @@ async def _read(visit: Visit) -> Context:
     dataset = frame["dataset"]
     text = visit.query.get("key", "")
     columns = shown_columns(visit, dataset)
+    key_values = [unquote(part) for part in text.split(",")]
     noon = visit.now.replace(hour=_HALF_A_DAY, minute=0, second=0, microsecond=0) - timedelta(days=1)
     context: dict[str, Any] = {
         **frame,
@@ -41,7 +42,8 @@ async def _read(visit: Visit) -> Context:
         "base": console_path(dataset),
         "key": text,
         "key_names": dataset["record_key"],
-        "title": ", ".join(unquote(part) for part in text.split(",")),
+        "key_values": key_values,
+        "title": ", ".join(key_values),
         "columns": columns,
         "names": column_names(dataset),
         "numbers": number_columns(dataset),

@@ -44,15 +44,15 @@ def problem_fields(problem: ApiProblem | None) -> dict[str, str]:
 
 def moment_of(text: str, field: str, now: datetime) -> datetime:
     """The time that a person has typed: with its zone or in UTC, or how long ago. Raises TypedValueFault."""
-    if match := _AGO.fullmatch(text):
-        return now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
     try:
+        if match := _AGO.fullmatch(text):
+            return now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise TypedValueFault(
             field, f"expected a time such as {now:%Y-%m-%d} 09:30, or 2h for two hours ago"
         ) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def version_or_time(visit: Visit) -> dict[str, Any]:

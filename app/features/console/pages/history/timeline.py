@@ -140,7 +140,10 @@ async def _instant(visit: Visit, base: str, choice: str) -> dict[str, Any] | Non
         return None
     # The clock of the database, which dates requests, can differ from the one of the id.
     for seconds in (1, 120):
-        since, until = (at + timedelta(seconds=side * seconds) for side in (-1, 1))
+        try:
+            since, until = (at + timedelta(seconds=side * seconds) for side in (-1, 1))
+        except OverflowError:
+            return None
         page = await visit.api.part(
             f"{base}/timeline", since_time=since.isoformat(), until_time=until.isoformat(), page_size=1_000
         )

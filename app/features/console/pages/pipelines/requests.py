@@ -41,7 +41,8 @@ def whole_number(form: ConsoleForm, name: str) -> int | str | None:
     text = form.text(name).replace(",", "")
     if not text:
         return None
-    return int(text) if text.isascii() and text.removeprefix("-").isdigit() else text
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else text
 
 
 def decimal_number(form: ConsoleForm, name: str) -> float | str | None:
