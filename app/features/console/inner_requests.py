@@ -23,6 +23,12 @@ _COPIED: Final = ("asgi", "http_version", "scheme", "root_path", "client", "serv
 _KEPT_HEADERS: Final = frozenset({b"host", b"user-agent"})
 _PARTS_MAX: Final = 2
 """The most parts of a streamed body that wait for the reader: the handler that sends them waits for more room."""
+RESPONSE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""The largest body that a page reads."""
+
+
+class ResponseTooLarge(Exception):
+    """The body of a response has more bytes than its reader accepts. Nothing of it stays in memory."""
 
 
 class EncodedPath(str):
@@ -73,13 +79,15 @@ class InnerRequests:
         query: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
+        bytes_max: int = RESPONSE_BYTES_MAX,
     ) -> InnerResponse:
         """The response to a request. `path`: not encoded, unless it is an EncodedPath.
 
-        It may be called for several requests at once.
+        It may be called for several requests at once. Raises ResponseTooLarge for a body of more than `bytes_max`.
         """
+        scope = self._scope(method, path, query, headers or {}, body)
         # In a task: the request sets context variables of its own.
-        return await asyncio.create_task(self._answer(method, path, query, headers or {}, body))
+        return await asyncio.create_task(self._answer(scope, body, bytes_max))
 
     async def stream(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None
@@ -129,17 +137,11 @@ class InnerRequests:
 
         return receive
 
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        query: Sequence[tuple[str, str]],
-        headers: Mapping[str, str],
-        body: bytes,
-    ) -> InnerResponse:
+    async def _answer(self, scope: Any, body: bytes, bytes_max: int) -> InnerResponse:
         pending: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
         start: dict[str, Any] = {}
         parts: list[bytes] = []
+        size = 0
         complete = asyncio.Event()
         until = self._until(complete)
 
@@ -147,14 +149,24 @@ class InnerRequests:
             return pending.pop() if pending else await until()
 
         async def send(message: Message) -> None:
+            nonlocal size
             if message["type"] == "http.response.start":
                 start.update(message)
             elif message["type"] == "http.response.body":
-                parts.append(bytes(message.get("body", b"")))
+                part = message.get("body", b"")
+                size += len(part)
+                if size > bytes_max:
+                    # As if a client had disconnected: a stream ends, and what is sent nevertheless is dropped.
+                    parts.clear()
+                    complete.set()
+                    return
+                parts.append(bytes(part))
                 if not message.get("more_body", False):
                     complete.set()
 
-        await self._service(self._scope(method, path, query, headers, body), receive, send)
+        await self._service(scope, receive, send)
+        if size > bytes_max:
+            raise ResponseTooLarge(f"{scope['method']} {scope['path']}")
         fields = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
         return InnerResponse(start["status"], fields, b"".join(parts))
 

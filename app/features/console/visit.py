@@ -12,12 +12,25 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from app.access.tenants.values import KeyScope, Principal
-from app.features.console.inner_requests import EncodedPath, InnerResponse, encoded_path
+from app.features.console.inner_requests import (
+    RESPONSE_BYTES_MAX,
+    EncodedPath,
+    InnerResponse,
+    ResponseTooLarge,
+    encoded_path,
+)
+from app.http.limits.threads import Threads
 
 _OK_MAX: Final = 399
 # A longer body is shown as the name of a file, as curl reads one.
 _BODY_MAX: Final = 2_000
 _BODY_FILE: Final = "@body.json"
+# Decoding more takes a millisecond and longer, for which other requests would wait.
+_DECODED_BYTES_MAX: Final = 256 * 1024
+_CALLS_MAX: Final = 200
+_OPTION_MAX: Final = 2_000
+TOO_LARGE: Final = 413
+"""The status of the problem of a response that is too large for a page."""
 
 
 class ApiProblem(Exception):
@@ -66,8 +79,9 @@ class Sender(Protocol):
         query: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
+        bytes_max: int = RESPONSE_BYTES_MAX,
     ) -> InnerResponse:
-        """The response."""
+        """The response. Raises ResponseTooLarge."""
         ...
 
 
@@ -76,6 +90,7 @@ class PageApi:
     """The API as the visitor may use it. Segments of paths that come from users are quoted by `path_of`."""
 
     sender: Sender
+    threads: Threads
     calls: list[ApiCall] = field(default_factory=list)
     """What was sent, in this order. A page shows them as lines of curl."""
 
@@ -84,7 +99,7 @@ class PageApi:
 
         Raises ApiProblem.
         """
-        return (await self.response("GET", path, options=options)).value()
+        return await self.decoded(await self.response("GET", path, options=options))
 
     async def part(self, path: str, /, **options: Any) -> PagePart:
         """As `get`, for a part of a page that is shown without it if it cannot be read."""
@@ -105,6 +120,12 @@ class PageApi:
     ) -> Any:
         """Sends a change. `body`: the value of its JSON. Returns the JSON of the response. Raises ApiProblem."""
         response = await self.response(method, path, body, headers=headers, options=options)
+        return await self.decoded(response)
+
+    async def decoded(self, response: InnerResponse) -> Any:
+        """The JSON of a response: a large one is decoded in a thread."""
+        if len(response.body) > _DECODED_BYTES_MAX:
+            return await self.threads.run(response.value)
         return response.value()
 
     async def response(
@@ -116,17 +137,32 @@ class PageApi:
         *,
         headers: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
+        bytes_max: int = RESPONSE_BYTES_MAX,
     ) -> InnerResponse:
         """The response to a request, with its headers. A body that is no text of bytes is sent as JSON.
 
-        Raises ApiProblem for a status of 400 and above.
+        Raises ApiProblem for a status of 400 and above, with the status 413 for a body of more than `bytes_max`, and
+        for more requests than a page may send.
         """
+        if len(self.calls) >= _CALLS_MAX:
+            detail = f"a page or a form sends at most {_CALLS_MAX} requests to the API"
+            raise ApiProblem({"title": "too many requests for a page", "status": 400, "detail": detail})
         query = _query(options or {})
         text = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
         target = encoded_path(path) + (f"?{urlencode(query)}" if query else "")
         example = text.decode(errors="replace") if len(text) <= _BODY_MAX else _BODY_FILE
         self.calls.append(ApiCall(method, target, example))
-        response = await self.sender.send(method, path, query=query, headers=headers, body=text)
+        try:
+            response = await self.sender.send(
+                method, path, query=query, headers=headers, body=text, bytes_max=bytes_max
+            )
+        except ResponseTooLarge:
+            detail = (
+                f"the response of the API has more than {bytes_max:,} bytes: choose fewer rows or columns, "
+                "or use the command line"
+            )
+            members = {"title": "too large for a page", "status": TOO_LARGE, "detail": detail}
+            raise ApiProblem(members) from None
         if response.status > _OK_MAX:
             raise ApiProblem(_members(response))
         return response
@@ -157,8 +193,16 @@ class Visit:
         return KeyScope(scope) in self.principal.scopes
 
     def link(self, path: str = "", /, **changes: Any) -> str:
-        """This page with other options: one that is None is left out. `path`: of another page."""
-        options = {} if path else dict(self.query)
+        """This page with other options: one that is None is left out. `path`: of another page.
+
+        Long options are repeated only by a link to the next page of a list, whose token is of these options.
+        """
+        repeats_all = changes.get("page_token") is not None
+        options = {
+            name: value
+            for name, value in ({} if path else self.query).items()
+            if repeats_all or len(value) <= _OPTION_MAX
+        }
         options.update({name: value for name, value in changes.items() if value is not None})
         for name, value in changes.items():
             if value is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -93,6 +94,29 @@ def test_records_that_fail_alike_are_written_together(
     refused = submit(visitor, root, f"{PATH}/redrives")
     assert refused.status_code == 409
     assert "redriven" in checked_page(refused).all("div", class_="problem")[0].text
+
+
+def test_a_form_names_a_limited_number_of_jobs(
+    bad: str, visitor: httpx2.Client, client: httpx2.Client
+) -> None:
+    root = page(visitor, PATH)
+    ids = " ".join(f"{uuid4()}/{uuid4()}" for _ in range(26))
+    audited = len(client.get("/audit").json()["items"])
+    refused = submit(visitor, root, f"{PATH}/redrives", ids=ids)
+    assert refused.status_code == 400
+    assert "at most 25 jobs" in checked_page(refused).all("div", class_="problem")[0].text
+    assert len(client.get("/audit").json()["items"]) == audited
+
+
+def test_a_form_sends_a_limited_number_of_requests(
+    bad: str, visitor: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = page(visitor, PATH)
+    monkeypatch.setattr("app.features.console.visit._CALLS_MAX", 3)
+    ids = " ".join(f"{uuid4()}/{uuid4()}" for _ in range(4))
+    refused = submit(visitor, root, f"{PATH}/redrives", ids=ids)
+    assert refused.status_code == 400
+    assert "at most 3 requests" in checked_page(refused).one("div", class_="problem").text
 
 
 def test_records_of_csv_have_their_cells(

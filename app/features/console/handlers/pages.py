@@ -22,6 +22,7 @@ from app.features.console.rendering import render
 from app.features.console.visit import ApiProblem, PageApi, Visit
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import ANY_PARAMETERS
 from app.http.protocols import SCHEME
 from app.http.request import ApiRequest
@@ -35,12 +36,14 @@ def page_handler(page: ConsolePage) -> HTTPRouteHandler:
     """The handler of a page."""
 
     @get(f"/console{page.path}", opt=_OPTIONS)
-    async def get_page(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
-        visit = _visit(request, public_url)
+    async def get_page(
+        request: ApiRequest, public_url: Provided[str], threads: Provided[Threads]
+    ) -> ApiResponse[str]:
+        visit = _visit(request, public_url, threads)
         try:
-            response = html(_rendered(page.template, visit, await page.read(visit)))
+            response = html(await _rendered(page.template, visit, await page.read(visit)))
         except ApiProblem as problem:
-            return _problem_page(visit, problem)
+            return await _problem_page(visit, problem)
         if visit.notice:
             response.cookies = [notice_cookie("")]
         return response
@@ -52,26 +55,28 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
     """The handler of the form of an action."""
 
     @post(f"/console{action.path}", opt=_OPTIONS, status_code=200)
-    async def post_form(request: ApiRequest, public_url: Provided[str]) -> ApiResponse[str]:
+    async def post_form(
+        request: ApiRequest, public_url: Provided[str], threads: Provided[Threads]
+    ) -> ApiResponse[str]:
         refuse_other_sites(request, public_url)
         form = await read_form(request, files=True)
         refuse_unknown_form(_session(request), form.text("token"))
-        visit = _visit(request, public_url)
+        visit = _visit(request, public_url, threads)
         try:
             outcome = await action.run(visit, form)
         except ApiProblem as problem:
             if action.page is None or problem.status == _UNAUTHORIZED:
-                return _problem_page(visit, problem)
+                return await _problem_page(visit, problem)
             try:
                 values = await action.page.read(visit)
             except ApiProblem:
                 # The page of the form cannot be shown either.
-                return _problem_page(visit, problem)
+                return await _problem_page(visit, problem)
             context = {**values, "form": form, "problem": problem}
-            return html(_rendered(action.page.template, visit, context), status=problem.status)
+            return html(await _rendered(action.page.template, visit, context), status=problem.status)
         if isinstance(outcome, Done):
             return see_other(outcome.to, notice=outcome.notice)
-        return html(_rendered(outcome.template, visit, outcome.context))
+        return html(await _rendered(outcome.template, visit, outcome.context))
 
     return post_form
 
@@ -82,11 +87,11 @@ def _session(request: ApiRequest) -> ConsoleSession:
     return session
 
 
-def _visit(request: ApiRequest, public_url: str) -> Visit:
+def _visit(request: ApiRequest, public_url: str, threads: Threads) -> Visit:
     session = _session(request)
     sender = InnerRequests(request.scope, request.receive, session.credential)
     return Visit(
-        api=PageApi(sender),
+        api=PageApi(sender, threads),
         principal=request.user,
         url=public_url,
         path=request.scope["path"],
@@ -97,13 +102,13 @@ def _visit(request: ApiRequest, public_url: str) -> Visit:
     )
 
 
-def _rendered(template: str, visit: Visit, context: Context) -> str:
+async def _rendered(template: str, visit: Visit, context: Context) -> str:
     shared = {"visit": visit, "calls": visit.api.calls, "now": visit.now, "form": None, "problem": None}
-    return render(template, {**shared, **context})
+    return await visit.api.threads.run(render, template, {**shared, **context})
 
 
-def _problem_page(visit: Visit, problem: ApiProblem) -> ApiResponse[str]:
+async def _problem_page(visit: Visit, problem: ApiProblem) -> ApiResponse[str]:
     if problem.status == _UNAUTHORIZED:
         return see_other(sign_in_path(""))
-    text = _rendered("problem.html", visit, {"members": problem.members})
+    text = await _rendered("problem.html", visit, {"members": problem.members})
     return html(text, status=problem.status)

@@ -29,7 +29,7 @@ async def api_document(visit: Visit) -> Mapping[str, Any]:
     """The document. It is read once for each address of the service."""
     if (document := _DOCUMENT.get(visit.url)) is None:
         response = await visit.api.sender.send("GET", "/schema")
-        document = response.value()
+        document = await visit.api.decoded(response)
         if len(_DOCUMENT) >= _DOCUMENTS_MAX:
             _DOCUMENT.clear()
         _DOCUMENT[visit.url] = document

@@ -226,7 +226,7 @@ export function copyTexts() {
       try {
         const response = await fetch(link.href, { headers: { Accept: "text/html" } });
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
-        await navigator.clipboard.writeText(page.querySelector("main pre code").textContent);
+        await navigator.clipboard.writeText(page.querySelector("[data-text] code").textContent);
         link.textContent = "Copied";
         setTimeout(() => { link.textContent = word; }, 1500);
       } catch { location.href = link.href; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -123,6 +124,17 @@ def test_a_long_feed_is_shown_in_parts(visitor: httpx2.Client, write: Any) -> No
     newer = page(visitor, older.link("Newer"))
     assert lines(newer) == lines(latest)
     assert "254" in [line[0] for line in lines(page(visitor, older.link("Latest")))]
+
+
+def test_large_changes_are_searched_in_smaller_parts(
+    visitor: httpx2.Client, client: httpx2.Client, orders: str, service: Any
+) -> None:
+    body = "".join(json.dumps({"id": each, "note": "x" * 300_000}) + "\n" for each in range(30))
+    headers = {"Content-Type": "application/x-ndjson"}
+    assert client.post(f"{orders}/writes", content=body, headers=headers).status_code == 202
+    service.work()
+    root = page(visitor, f"{PATH}?where=id%3E%3D0")
+    assert [line[0] for line in lines(root)] == [str(offset) for offset in range(29, -1, -1)]
 
 
 def test_a_search_that_finds_nothing_can_go_further_back(visitor: httpx2.Client, write: Any) -> None:

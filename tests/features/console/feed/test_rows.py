@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,6 +101,65 @@ def test_rows_as_csv_are_those_of_the_page(visitor: httpx2.Client) -> None:
     csv = page(visitor, root.link("Copy as CSV"))
     text = csv.one("main").all("code")[0].text
     assert text == '"note" "new"'
+
+
+@pytest.fixture
+def large(client: httpx2.Client, orders: str, service: Any) -> Callable[[int], None]:
+    """Writes rows of `orders` whose notes have 900,000 characters."""
+
+    def run(count: int) -> None:
+        body = "".join(json.dumps({"id": each, "note": "x" * 900_000}) + "\n" for each in range(count))
+        headers = {"Content-Type": "application/x-ndjson"}
+        response = client.post(f"{orders}/writes", content=body, headers=headers)
+        assert response.status_code == 202, response.text
+        service.work()
+
+    return run
+
+
+def test_large_csv_is_left_to_the_command_line(visitor: httpx2.Client, large: Callable[[int], None]) -> None:
+    large(2)
+    root = page(visitor, f"{PATH}/csv?order_by=id:desc&version=1")
+    command = "headwater rows orders --order-by=id:desc --version=1 -o csv > rows.csv"
+    assert "too large for a page" in root.one("main").text
+    assert root.one("main").all("code")[0].text == command
+    whole = visitor.get(f"{PATH}/csv?where=id%3D1")
+    assert whole.status_code == 200
+    assert "x" * 900_000 in whole.text
+
+
+def test_rows_that_are_too_large_for_a_page_are_a_problem(
+    visitor: httpx2.Client, large: Callable[[int], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    large(5)
+    root = page(visitor, PATH)
+    assert root.all("tbody") == []
+    assert "Too large for a page" in root.one("div", class_="problem").text
+    assert "choose fewer rows or columns" in root.one("div", class_="problem").text
+    assert [row[0] for row in rows(page(visitor, f"{PATH}?where=id%3C4&order_by=id"))] == list("0123")
+    assert [row[0] for row in rows(page(visitor, f"{PATH}?columns=id&order_by=id"))] == list("01234")
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+def test_a_page_shows_a_hundred_columns(client: httpx2.Client, visitor: httpx2.Client, service: Any) -> None:
+    names = [f"c{number}" for number in range(120)]
+    fields = [{"name": name, "type": "int64"} for name in names]
+    client.post("/datasets", json={"name": "broad", "record_key": ["c0"], "schema": {"fields": fields}})
+    body = {"operation": "upsert", "source": {"kind": "rows", "rows": [dict.fromkeys(names, 1)]}}
+    assert client.post("/datasets/broad/writes", json=body).status_code == 202
+    service.work()
+    root = page(visitor, f"/console/datasets/broad/rows?columns={','.join(names)}")
+    assert [each.text for each in root.one("thead").all("th")] == names[:100]
+    assert "The first 100 of the 120 columns" in root.text
+    assert "columns." not in page(visitor, "/console/datasets/broad/rows?columns=c119").one("main").text
+
+
+def test_only_the_next_page_repeats_a_long_filter(visitor: httpx2.Client, write: Any) -> None:
+    write(*({"id": number, "note": "a"} for number in range(150)))
+    root = page(visitor, f"{PATH}?where=id+IN+({','.join(['7'] * 1_500)},{','.join(map(str, range(150)))})")
+    assert len(rows(root)) == 100
+    assert "where" not in root.one("thead").link("note")
+    assert len(rows(page(visitor, root.link("Next page")))) == 50
 
 
 @pytest.mark.usefixtures("story")

@@ -16,12 +16,13 @@ from app.features.console.pages.feed.shared import (
     shown_lines,
     whole_number,
 )
-from app.features.console.visit import Visit, path_of
+from app.features.console.visit import TOO_LARGE, ApiProblem, Visit, path_of
 
 _VERSION: Final = re.compile(r"v(\d{1,18})", re.ASCII)
 _OFFSET: Final = re.compile(r"\d{1,18}", re.ASCII)
 _OPS: Final = ("", "added", "removed", "corrected")
 _PAGE: Final = 5_000
+_SMALL_PAGE: Final = 10
 _SPAN: Final = 1_000
 SPANS: Final = (1_000, 10_000, 100_000)
 """How many of the last changes a filter can search."""
@@ -139,8 +140,15 @@ async def read_after(
 ) -> FeedPage:
     """All changes from an offset to the end, of which the latest are kept."""
     since, changes, count = start, list[Mapping[str, Any]](), 0
+    limit = _PAGE
     for _ in range(_ROUNDS_MAX):
-        page = await _page(visit, view, keys, since=since, limit=_PAGE, **options)
+        try:
+            page = await _page(visit, view, keys, since=since, limit=limit, **options)
+        except ApiProblem as problem:
+            if problem.status != TOO_LARGE or limit <= _SMALL_PAGE:
+                raise
+            limit = max(limit // 8, _SMALL_PAGE)
+            continue
         matches = [each for each in page["changes"] if has_op(each, view.op)]
         count += len(matches)
         changes = [*changes, *matches][-view.lines_max :]

@@ -102,7 +102,7 @@ async def _state(
             "read": problem.members["version"],
             "detail": problem.members["detail"],
         }
-    return {**response.value(), "read": int(response.headers["headwater-version"])}
+    return {**await visit.api.decoded(response), "read": int(response.headers["headwater-version"])}
 
 
 async def _history(

@@ -21,9 +21,12 @@ from app.features.console.pages.feed.shared import (
     shown_lines,
     version_or_time,
 )
-from app.features.console.visit import ApiProblem, Visit, path_of
+from app.features.console.rendering import shell
+from app.features.console.visit import TOO_LARGE, ApiProblem, Visit, path_of
 
 _CSV_ROWS: Final = 1_000
+_CSV_BYTES_MAX: Final = 1024 * 1024
+_COLUMNS_MAX: Final = 100
 
 
 class RowLine(NamedTuple):
@@ -47,12 +50,14 @@ class HeadLink(NamedTuple):
 async def _read(visit: Visit) -> Context:
     frame = await dataset_frame(visit)
     dataset = frame["dataset"]
-    columns = shown_columns(visit, dataset)
+    chosen = shown_columns(visit, dataset)
+    columns = chosen[:_COLUMNS_MAX]
     context: dict[str, Any] = {
         **frame,
         "tab": "Rows",
         "base": console_path(dataset),
         "columns": columns,
+        "hidden": len(chosen) - len(columns),
         "names": column_names(dataset),
         "numbers": number_columns(dataset),
         "keys": frozenset(key_columns(dataset)),
@@ -84,7 +89,7 @@ async def _read(visit: Visit) -> Context:
 
 
 async def _read_csv(visit: Visit) -> Context:
-    """The same rows as text, with all columns, as the API writes CSV."""
+    """The same rows as text, with all columns, as the API writes CSV; `text` is None if it is too large."""
     frame = await dataset_frame(visit)
     dataset = frame["dataset"]
     columns = visit.query.get("columns", "")
@@ -92,21 +97,40 @@ async def _read_csv(visit: Visit) -> Context:
         options = _options(visit, dataset, columns, _CSV_ROWS)
     except TypedValueFault as fault:
         raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": str(fault)}) from None
-    response = await visit.api.response(
-        "GET",
-        path_of("datasets", dataset["name"], "rows"),
-        headers={"Accept": "text/csv"},
-        options=options,
-    )
-    text = response.body.decode(errors="replace")
+    context = {**frame, "tab": "Rows", "base": console_path(dataset)}
+    try:
+        response = await visit.api.response(
+            "GET",
+            path_of("datasets", dataset["name"], "rows"),
+            headers={"Accept": "text/csv"},
+            options=options,
+            bytes_max=_CSV_BYTES_MAX,
+        )
+    except ApiProblem as problem:
+        if problem.status != TOO_LARGE:
+            raise
+        command = _csv_command(dataset, options)
+        return {**context, "text": None, "version": options["version"], "has_more": False, "command": command}
+    version = response.headers.get("headwater-version", "")
     return {
-        **frame,
-        "tab": "Rows",
-        "base": console_path(dataset),
-        "text": text,
-        "version": response.headers.get("headwater-version", ""),
+        **context,
+        "text": response.body.decode(errors="replace"),
+        "version": version,
         "has_more": "headwater-next-page-token" in response.headers,
+        "command": _csv_command(dataset, {**options, "version": version, "as_of": None}),
     }
+
+
+def _csv_command(dataset: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """The command line that writes all of these rows to a file."""
+    given = {name: options[name] for name in ("where", "columns", "order_by", "version", "as_of")}
+    words = ["headwater rows", shell(dataset["name"])]
+    words += [
+        f"--{name.replace('_', '-')}={shell(value)}"
+        for name, value in given.items()
+        if value not in (None, "")
+    ]
+    return " ".join(words) + " -o csv > rows.csv"
 
 
 def _options(visit: Visit, dataset: Mapping[str, Any], columns: Any, limit: int) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.visit import ApiProblem, Visit, path_of, together
 
 _PAGE_SIZE: Final = 25
+_JOBS_MAX: Final = _PAGE_SIZE
+"""The most writes whose records one form writes again: a page has no records of more."""
 _CHARACTERS: Final = 12_000
 """The length of all records that a page shows in full."""
 _REPAIR: Final = "value of "
@@ -201,6 +203,9 @@ async def _redrive_group(visit: Visit, form: ConsoleForm) -> Done:
     for reference in form.text("ids").split():
         job, _, record = reference.partition("/")
         jobs.setdefault(job, []).append(record)
+    if len(jobs) > _JOBS_MAX:
+        detail = f"ids: expected records of at most {_JOBS_MAX} jobs, got {len(jobs):,}"
+        raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": detail})
     outcomes, refusal = [], None
     for ids in jobs.values():
         body = {"records": [{"id": each} for each in ids]}
