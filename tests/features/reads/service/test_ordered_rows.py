@@ -185,7 +185,7 @@ def test_tokens_name_no_partition_and_belong_to_their_order(
     ("order_by", "detail"),
     [
         (("nope",), "there is no column 'nope'"),
-        (("n:up",), "there is no column 'n:up'"),
+        (("n:up",), "expected n:asc or n:desc, got n:up"),
         (("n,n:desc",), "'n' is listed more than once"),
         (("",), "there is no column ''"),
         (("tags",), "lists, maps and structs have no order"),
