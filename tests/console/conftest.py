@@ -53,9 +53,9 @@ _FAULTS_OF_LAYOUT: Final = """() => {
 }"""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser. Of the package: while it runs, its thread has an event loop, which other tests could not start."""
+    """The browser. Of a module: while it runs, its thread has an event loop, which other tests could not start."""
     try:
         here = Chromium.here()
     except ChromiumMissing as missing:
@@ -64,7 +64,7 @@ def chromium() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     """A service of these tests alone: their tenant has a worker that is registered and does not exist."""
     with (
@@ -77,7 +77,7 @@ def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def tenants(service: Service, chromium: Browser) -> Iterator[dict[str, ConsoleTenant]]:
     """A tenant that has everything, the same as a key with grants shows it, one without anything, one without rows."""
     with receiving() as receiver:
@@ -150,7 +150,7 @@ class Tab:
 NewTab = Callable[..., Tab]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def sessions(chromium: Browser, service: Service) -> Callable[[ConsoleTenant], Any]:
     """The cookies of a session with the key of a tenant: one sign-in for each."""
     stored: dict[str, Any] = {}
