@@ -322,6 +322,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("webhook_deliveries", "since_snapshot"),
         ("webhook_deliveries", "next_snapshot"),
         ("datasets", "description"),
+        ("datasets", "expected_every_seconds"),
         ("datasets", "member_ids"),
         ("schema_versions", "member_ids"),
         ("files", "written_at"),
