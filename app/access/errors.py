@@ -31,6 +31,7 @@ class IdempotencyInFlight(HeadwaterError):
 
     code = "idempotency-in-flight"
     title = "A request with this Idempotency-Key is still being accepted"
+    may_pass = True
 
 
 class Unauthorized(HeadwaterError):

@@ -141,6 +141,8 @@ _ERRORS_MAX: Final = 100
 
 # Not Found, Request Timeout, Too Early, Too Many Requests.
 _PASSING: Final = frozenset({404, 408, 425, 429})
+# It is of the request: it needs what the service or the deployment does not offer.
+_NOT_IMPLEMENTED: Final = 501
 
 _log = logging.getLogger(__name__)
 
@@ -217,16 +219,21 @@ def retry_after(code: str) -> int | None:
 
 
 def is_final(error: HeadwaterError) -> bool:
-    """Whether the same request would be refused again.
-
-    It may succeed after a failure of the service, after a limit on the rate, or once what it needs exists.
+    """Whether a repetition of the request may get the same response, from what is stored: no failure of the service,
+    and nothing that passes.
     """
-    return not may_pass(error.code)
+    return status_of(error.code) < 500 and not may_pass(type(error))
 
 
-def may_pass(code: str) -> bool:
-    """Whether a request that was refused with this code may succeed later as it is."""
-    return status_of(code) >= 500 or status_of(code) in _PASSING
+def may_pass(error: type[HeadwaterError]) -> bool:
+    """Whether a request that was refused with this error may succeed later as it is.
+
+    It may after a failure of the service, after a limit on the rate, or once what it needs exists.
+    """
+    if error.may_pass is not None:
+        return error.may_pass
+    status = status_of(error.code)
+    return status in _PASSING or (status >= 500 and status != _NOT_IMPLEMENTED)
 
 
 def document(code: str, title: str, detail: str, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,8 +308,7 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
             error = public_error
     shown = without_place(error)
     members = document(shown.code, shown.title, shown.detail, shown.facts)
-    # 501 is of the request: it needs what the service or the deployment does not offer.
-    if members["status"] >= 500 and members["status"] != 501:
+    if members["status"] >= 500 and members["status"] != _NOT_IMPLEMENTED:
         # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.
         cause = error if members["status"] == 500 else None
         _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)

@@ -133,7 +133,7 @@ def _problem_type(error: type[HeadwaterError]) -> ProblemType:
         title=error.title,
         status=status_of(error.code),
         meaning=" ".join(paragraph.split()),
-        retry=may_pass(error.code),
+        retry=may_pass(error),
         retry_after_seconds=retry_after(error.code),
     )
 

@@ -5,7 +5,9 @@ import json
 import pytest
 from sqlalchemy import select
 
+from app.access.tenants.errors import AdministrationUnavailable
 from app.access.tenants.values import Grant, KeyScope
+from app.core.catalog.errors import SchemaChanged
 from app.core.idempotency.tables import idempotency_keys
 from app.http.problems import is_final
 from app.infra.errors import Unavailable
@@ -145,3 +147,5 @@ def test_key_with_grants_gets_no_reply_of_another_key(service):
 def test_failures_of_the_service_are_not_final():
     assert is_final(InvalidRequest("no"))
     assert not is_final(Unavailable("away"))
+    assert not is_final(SchemaChanged("just now"))
+    assert not is_final(AdministrationUnavailable("not here"))

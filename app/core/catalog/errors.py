@@ -35,6 +35,7 @@ class SchemaChanged(HeadwaterError):
 
     code = "schema-changed"
     title = "The schema of the dataset has just changed"
+    may_pass = True
 
 
 class DerivedDataset(HeadwaterError):

@@ -10,6 +10,7 @@ class ConsumerLeased(HeadwaterError):
 
     code = "consumer-leased"
     title = "Another member holds the lease of the consumer"
+    may_pass = True
 
 
 class LeaseLost(HeadwaterError):

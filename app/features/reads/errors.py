@@ -27,6 +27,7 @@ class JobNotFinished(HeadwaterError):
 
     code = "job-not-finished"
     title = "The job has no result yet"
+    may_pass = True
 
 
 class ResultExpired(HeadwaterError):
@@ -41,3 +42,4 @@ class NoCommits(HeadwaterError):
 
     code = "no-commits"
     title = "The dataset has no commits"
+    may_pass = True

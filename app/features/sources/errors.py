@@ -31,3 +31,4 @@ class SourceEmpty(HeadwaterError):
 
     code = "source-empty"
     title = "The source has no data yet"
+    may_pass = True

@@ -22,3 +22,4 @@ class WebhookGivenUp(HeadwaterError):
 
     code = "webhook-given-up"
     title = "The receiver of the webhook takes no messages"
+    may_pass = False

@@ -44,3 +44,4 @@ class UploadIncomplete(HeadwaterError):
 
     code = "upload-incomplete"
     title = "The bytes of the upload are not there"
+    may_pass = True

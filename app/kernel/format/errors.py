@@ -7,7 +7,7 @@ An error has facts, never an HTTP status: modules `problems` have the statuses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 import msgspec
 
@@ -29,6 +29,8 @@ class HeadwaterError(Exception):
 
     code: str = "internal"
     title: str = "Something went wrong inside the service"
+    may_pass: ClassVar[bool | None] = None
+    """Whether the same request may succeed later; None if its HTTP status says so."""
 
     def __init__(self, detail: str, **facts: Any) -> None:
         super().__init__(detail)
@@ -160,6 +162,7 @@ class CommitConflict(HeadwaterError):
 
     code = "commit-conflict"
     title = "Another commit changed the same data"
+    may_pass = True
 
 
 class DataExists(HeadwaterError):
