@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from app.features.console.charts import CHARTS
+from app.features.console.commands import curl_line, operands, shell
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
@@ -23,7 +22,6 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _CELL_CHARACTERS: Final = 120
 _MAGNITUDES: Final = ("", "k", "M", "G", "T")
 _THOUSAND: Final = 1_000
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PROBLEMS: Final = {
     "late": "late",
     "source": "its source fails",
@@ -104,6 +102,11 @@ def moment(value: str | datetime | None, now: datetime) -> Markup:
     )
 
 
+def is_ahead(value: str | datetime, now: datetime) -> bool:
+    """Whether a time is still to come."""
+    return (datetime.fromisoformat(value) if isinstance(value, str) else value) > now
+
+
 def instant(value: str | datetime | None) -> Markup:
     """The exact time, in UTC. The script shows it in the reader's zone."""
     if value is None:
@@ -178,28 +181,6 @@ def ticks(text: str) -> Markup:
     )
 
 
-def shell(value: Any) -> str:
-    """The text as one word of a command line, quoted if it needs to be. A control character is escaped: a terminal
-    can read one as a key.
-    """
-    text = str(value)
-    if not _CONTROL.search(text):
-        return shlex.quote(text)
-    escaped = _CONTROL.sub(_bytes_escaped, text.replace("\\", "\\\\").replace("'", "\\'"))
-    return f"$'{escaped}'"
-
-
-def operands(values: Iterable[Any]) -> str:
-    """Values as words at the end of a command line, behind `--` if one would be read as an option."""
-    texts = list(map(str, values))
-    words = " ".join(map(shell, texts))
-    return f"-- {words}" if any(text.startswith("-") for text in texts) else words
-
-
-def _bytes_escaped(match: re.Match[str]) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
-
-
 def clipped(value: Any, characters: int = _CELL_CHARACTERS) -> str:
     """The text; of a longer one its beginning, and `…`."""
     text = str(value)
@@ -226,11 +207,13 @@ def _environment() -> Environment:
         duration=duration,
         moment=moment,
         instant=instant,
+        is_ahead=is_ahead,
         cell=cell,
         pretty=pretty,
         sentence=sentence,
         problem_word=problem_word,
         shell=shell,
+        curl_line=curl_line,
         operands=operands,
         ticks=ticks,
         fault_of=fault_of,

@@ -22,9 +22,9 @@ from app.features.console.inner_requests import (
 from app.http.limits.threads import Threads
 
 _OK_MAX: Final = 399
-# A longer body is shown as the name of a file, as curl reads one.
+# A longer body is a file in a command.
 _BODY_MAX: Final = 2_000
-_BODY_FILE: Final = "@body.json"
+JSON: Final = "application/json"
 # Decoding more takes a millisecond and longer, for which other requests would wait.
 _DECODED_BYTES_MAX: Final = 256 * 1024
 _CALLS_MAX: Final = 200
@@ -65,7 +65,10 @@ class ApiCall(NamedTuple):
     method: str
     target: str
     """The path and the query, encoded."""
-    body: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Those beside the credential, by name."""
+    body: str | None = ""
+    """Its text; None for one that is too long for a command, or no text."""
 
 
 class Sender(Protocol):
@@ -150,8 +153,7 @@ class PageApi:
         query = _query(options or {})
         text = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
         target = encoded_path(path) + (f"?{urlencode(query)}" if query else "")
-        example = text.decode(errors="replace") if len(text) <= _BODY_MAX else _BODY_FILE
-        self.calls.append(ApiCall(method, target, example))
+        self.calls.append(ApiCall(method, target, _example_headers(headers or {}, text), _example(text)))
         try:
             response = await self.sender.send(
                 method, path, query=query, headers=headers, body=text, bytes_max=bytes_max
@@ -224,6 +226,18 @@ async def together(*parts: Awaitable[Any]) -> list[Any]:
 def path_of(*segments: str) -> EncodedPath:
     """A path below the root, whose segments may have any characters."""
     return EncodedPath("/" + "/".join(quote(segment, safe="") for segment in segments))
+
+
+def _example_headers(headers: Mapping[str, str], body: bytes) -> tuple[tuple[str, str], ...]:
+    usual = {"Content-Type": JSON} if body else {}
+    return tuple({**usual, **headers}.items())
+
+
+def _example(body: bytes) -> str | None:
+    try:
+        return body.decode() if len(body) <= _BODY_MAX else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _query(options: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ import subprocess
 import httpx2
 import pytest
 
-from app.features.console.rendering import operands, shell
-from tests.support.pages import page
+from app.features.console.commands import curl_line, operands, shell
+from app.features.console.visit import ApiCall
+from tests.support.pages import PageElement, checked_page, page, submit
 
 BASE = "/console/datasets/orders"
 OPTION = "--url=http://example.com"
@@ -59,3 +60,45 @@ def test_control_characters_are_escaped(text: str, word: str) -> None:
 def test_operands_have_two_hyphens_before_them_if_one_could_be_an_option() -> None:
     assert operands(["a b", 7]) == "'a b' 7"
     assert operands(["7", "-1"]) == "-- 7 -1"
+
+
+def arguments(line: str) -> list[str]:
+    """The words that curl gets from a line in the plainest of shells."""
+    script = f"HEADWATER_API_KEY=hw_1; curl() {{ printf '%s\\0' \"$@\"; }}; {line}"
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, check=True)
+    return printed.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{\"where\": \"name = 'it''s'\"}", "@/etc/passwd", "@id,note\n1,$HOME `id` \\\n", "-X", "é"],
+)
+def test_a_body_is_sent_as_it_is(body: str) -> None:
+    call = ApiCall("POST", "/datasets/a%27b/writes?x=1&y=2", (("Content-Type", "text/csv"),), body)
+    assert arguments(curl_line(call, "http://localhost:1")) == [
+        *("-X", "POST", "-H", "Authorization: Bearer hw_1", "-H", "Content-Type: text/csv"),
+        *("--data-raw", body, "http://localhost:1/datasets/a%27b/writes?x=1&y=2"),
+    ]
+
+
+@pytest.mark.parametrize("body", [None, "\x1b[2J", "a\r\n"])
+def test_a_body_that_is_no_word_of_a_shell_is_a_file(body: str | None) -> None:
+    call = ApiCall("POST", "/views", (("Content-Type", "application/json"),), body)
+    assert arguments(curl_line(call, ""))[-3:] == ["--data-binary", "@body.json", "/views"]
+
+
+def test_a_command_has_the_headers_of_its_request(visitor: httpx2.Client, orders: str) -> None:
+    """A body needs its type, and a change its ETag."""
+    fields = {"rows": "@id,note\n1,x", "format": "csv", "operation": "none"}
+    refused = submit(visitor, page(visitor, f"{BASE}/write"), f"{BASE}/write", **fields)
+    [line] = [each for each in curl_lines(checked_page(refused)) if "/writes?" in each]
+    assert "-H 'Content-Type: text/csv'" in line
+    assert "--data-raw '@id,note 1,x' " in line
+    settings = page(visitor, f"{BASE}/settings")
+    refused = submit(visitor, settings, f"{BASE}/settings", description="x" * 5_000)
+    [line] = [each for each in curl_lines(checked_page(refused)) if "-X PATCH" in each]
+    assert "-H 'If-Match: \"0\"'" in line
+
+
+def curl_lines(root: PageElement) -> list[str]:
+    return root.all("pre", class_="code")[-1].text.split("curl ")

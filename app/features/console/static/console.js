@@ -22,9 +22,13 @@ function showTimes(root) {
 function tellDistances() {
   for (const time of document.querySelectorAll("time[data-distance]")) {
     const seconds = (Date.now() - new Date(time.dateTime)) / 1000;
-    if (seconds < 1) continue;
-    const [size, unit] = distances.find(([each]) => seconds >= each);
-    time.textContent = `${Math.floor(seconds / size)} ${unit} ago`;
+    const ahead = time.textContent.startsWith("in ");
+    // What was to come has not happened because its time has: the page says so when it is read again.
+    if (ahead && seconds > 0) time.textContent = "now";
+    if (time.textContent === "now" || (!ahead && seconds < 1)) continue;
+    const [size, unit] = distances.find(([each]) => Math.abs(seconds) >= each) ?? [1, "s"];
+    const text = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+    time.textContent = ahead ? `in ${text}` : `${text} ago`;
   }
 }
 

@@ -2,6 +2,11 @@
 
 const filteredFrom = 12;
 
+// A spreadsheet would compute what begins so, unless an apostrophe precedes it. Numbers stay as they are.
+function withoutFormula(text) {
+  return /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+}
+
 function quoted(text) {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -14,7 +19,7 @@ function textOf(cell) {
 
 function csv(table) {
   const rows = [...table.rows].filter((row) => !row.hidden);
-  return rows.map((row) => [...row.cells].map((cell) => quoted(textOf(cell))).join(",")).join("\n") + "\n";
+  return rows.map((row) => [...row.cells].map((cell) => quoted(withoutFormula(textOf(cell)))).join(",")).join("\n") + "\n";
 }
 
 function copyButton(table) {

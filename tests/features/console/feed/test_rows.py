@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.features.console.pages.feed.spreadsheet import without_formulas
 from tests.support.pages import page
 
 PATH = "/console/datasets/orders/rows"
@@ -101,6 +102,38 @@ def test_rows_as_csv_are_those_of_the_page(visitor: httpx2.Client) -> None:
     csv = page(visitor, root.link("Copy as CSV"))
     text = csv.one("main").all("code")[0].text
     assert text == '"note" "new"'
+
+
+def test_rows_as_csv_have_no_formula_and_the_api_has_the_exact_text(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    """A spreadsheet computes a text that begins with `=`. A machine needs the text as it was written."""
+    notes = ["=1+1", "-2+3", "@x", "-5", 'a, "=b"']
+    rows = [{"id": number, "note": note} for number, note in enumerate(notes)]
+    body = "".join(json.dumps(row) + "\n" for row in rows)
+    client.post(f"{orders}/writes", content=body, headers={"Content-Type": "application/x-ndjson"})
+    service.work()
+    root = page(visitor, f"{PATH}/csv?columns=note&order_by=id")
+    shown = root.one("main").all("code")[0].text
+    assert shown.split(" ", 1)[1] == '"\'=1+1" "\'-2+3" "\'@x" "-5" "a, ""=b"""'
+    assert "An apostrophe precedes" in root.one("main").text
+    exact = client.get(f"{orders}/rows?columns=note&order_by=id", headers={"Accept": "text/csv"}).text
+    assert exact.split() == ['"note"', '"=1+1"', '"-2+3"', '"@x"', '"-5"', '"a,', '""=b"""']
+    copied = page(visitor, f"{PATH}/csv?columns=note&where=id%3D3")
+    assert "An apostrophe" not in copied.text
+
+
+@pytest.mark.parametrize(
+    ("csv", "text"),
+    [
+        ("a,=b\n-1,+2e-3\n", "a,'=b\n-1,+2e-3\n"),
+        ('"-x, ""y""\n=z"\n"",\n', '"\'-x, ""y""\n=z"\n"",\n'),
+        ('"\t=q",@\r\n-\r\n', "\"'\t=q\",'@\r\n'-\r\n"),
+        (",,=\n", ",,'=\n"),
+    ],
+)
+def test_texts_that_a_spreadsheet_would_compute_get_an_apostrophe(csv: str, text: str) -> None:
+    assert without_formulas(csv) == text
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from app.features.console.commands import shell
 from app.features.console.page import ConsoleAction, ConsolePage, Context
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import instants_of
@@ -21,7 +22,7 @@ from app.features.console.pages.feed.shared import (
     shown_lines,
     version_or_time,
 )
-from app.features.console.rendering import shell
+from app.features.console.pages.feed.spreadsheet import without_formulas
 from app.features.console.visit import TOO_LARGE, ApiProblem, Visit, path_of
 
 _CSV_ROWS: Final = 1_000
@@ -89,7 +90,7 @@ async def _read(visit: Visit) -> Context:
 
 
 async def _read_csv(visit: Visit) -> Context:
-    """The same rows as text, with all columns, as the API writes CSV; `text` is None if it is too large."""
+    """The same rows as CSV for a spreadsheet, with all columns; `text` is None if it is too large."""
     frame = await dataset_frame(visit)
     dataset = frame["dataset"]
     columns = visit.query.get("columns", "")
@@ -110,11 +111,21 @@ async def _read_csv(visit: Visit) -> Context:
         if problem.status != TOO_LARGE:
             raise
         command = _csv_command(dataset, options)
-        return {**context, "text": None, "version": options["version"], "has_more": False, "command": command}
+        return {
+            **context,
+            "text": None,
+            "changed": False,
+            "version": options["version"],
+            "has_more": False,
+            "command": command,
+        }
+    exact = response.body.decode(errors="replace")
+    text = await visit.api.threads.run(without_formulas, exact)
     version = response.headers.get("headwater-version", "")
     return {
         **context,
-        "text": response.body.decode(errors="replace"),
+        "text": text,
+        "changed": text != exact,
         "version": version,
         "has_more": "headwater-next-page-token" in response.headers,
         "command": _csv_command(dataset, {**options, "version": version, "as_of": None}),
