@@ -39,6 +39,7 @@ _REQUESTS: Final = frozenset(
         "CreateWithRows",
         "DeliveryState",
         "EndPartitions",
+        "ExportState",
         "FileCompression",
         "FileFormat",
         "Format",

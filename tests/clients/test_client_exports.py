@@ -28,6 +28,12 @@ def test_export_is_created_awaited_and_downloaded(headwater, orders, tmp_path):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["files"][0]["sha256"] == run.files[0].sha256
     assert list(headwater.exports(orders)) == [headwater.get_export(export)]
+    assert (
+        list(headwater.exports())
+        == list(headwater.exports(orders, state="ended"))
+        == [headwater.get_export(export)]
+    )
+    assert list(headwater.exports(state="paused")) == []
     headwater.delete_export(export)
     assert list(headwater.exports(orders)) == []
 

@@ -35,6 +35,8 @@ def test_webhooks_are_created_redelivered_changed_and_deleted(
         until(lambda: len(receiver.messages) == 5, "the message, again")
         secret = headwater.rotate_webhook_secret(webhook)
         assert headwater.try_webhook(webhook).delivered
+        test = headwater.webhook_attempts(webhook)[0]
+        assert (test.delivery, test.status, test.error) == (None, 200, None)
         assert receiver.messages[-1].signatures_of(secret) == 1
         assert headwater.get_delivery(webhook, dead.id).webhook_id == webhook.id
 

@@ -341,6 +341,8 @@ def test_results_made_with_less_restriction_are_hidden(part: Part, reader: httpx
             problem(reader.get(path), 404, "not-found")
     for path in ("", "/runs", "/runs/1", "/runs/1/files/manifest.json"):
         problem(reader.get(f"/exports/{part.values['export']}{path}"), 404, "not-found")
+    exports = unmarked(reader.get("/exports?page_size=1000")).json()["items"]
+    assert part.values["export"] not in {each["id"] for each in exports}
     for path in ("", "/deliveries"):
         problem(reader.get(f"/webhooks/{part.values['webhook']}{path}"), 404, "not-found")
     assert unmarked(reader.get("/webhooks")).json()["items"] == []

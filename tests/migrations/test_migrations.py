@@ -35,6 +35,8 @@ from app.core.timeline.tables import files
 from app.core.timeline.values import Published
 from app.features.retention.repository.expired_rows import ExpiredSubjectStore
 from app.features.retention.repository.history import HistoryStore
+from app.features.webhooks.repository.webhooks import WebhookStore
+from app.features.webhooks.values import Reply
 from app.infra.db.session import Database
 from app.process.features import stores_on
 from app.process.tables import metadata
@@ -468,3 +470,20 @@ def test_files_of_before_are_in_use_until_a_clean_finds_that_they_are_not(postgr
         assert history.removable(TENANT, unused_seconds=60) == []
         assert history.removable(TENANT, unused_seconds=0) == [DATASET]
         assert history.remove_files(TENANT, DATASET, unused_seconds=0, limit=9) == 1
+
+
+WEBHOOK = "33333333-3333-7333-8333-333333333333"
+WEBHOOK_OF_BEFORE = f"""
+    INSERT INTO webhooks (tenant_id, id, dataset_id, definition, secret, state)
+        VALUES ('{TENANT}', '{WEBHOOK}', '{DATASET}', '{{"url": "https://example.com"}}', 'whsec_', 'paused');
+    INSERT INTO consumers (tenant_id, dataset_id, name, kind, position)
+        VALUES ('{TENANT}', '{DATASET}', 'webhook:{WEBHOOK}', 'webhook', 0);
+"""
+
+
+def test_webhooks_of_before_have_no_attempts_and_later_ones_are_recorded(postgres: TestServer) -> None:
+    with upgraded(postgres, "0048", WEBHOOK_OF_BEFORE) as database:
+        webhooks = WebhookStore(database)
+        assert webhooks.attempts(TENANT, WEBHOOK) == ()
+        webhooks.tested(TENANT, WEBHOOK, Reply(status=200, error=None, seconds=0.1, answer="thanks"))
+        assert [each.answer for each in webhooks.attempts(TENANT, WEBHOOK)] == ["thanks"]

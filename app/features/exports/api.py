@@ -13,6 +13,7 @@ from app.features.exports.handlers.exports import (
     delete_export,
     get_export,
     get_export_run,
+    list_all_exports,
     list_export_runs,
     list_exports,
     start_export_run,
@@ -62,6 +63,7 @@ API: Final = FeatureApi(
     routes=(
         create_export,
         list_exports,
+        list_all_exports,
         get_export,
         change_export,
         delete_export,

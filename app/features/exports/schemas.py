@@ -250,7 +250,7 @@ class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Exports of a dataset, the latest first."""
+    """Exports, the latest first."""
 
     items: list[ExportResponse]
     """The exports of this page."""
@@ -326,6 +326,15 @@ class ExportRunResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class ListExportsOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_exports`."""
+
+
+class ListAllExportsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_all_exports`."""
+
+    dataset: str | None = None
+    """The id or the name of a dataset: its exports only."""
+    state: ExportState | None = None
+    """The exports in this state only."""
 
 
 class ListExportRunsOptions(PageOptions, frozen=True, kw_only=True):

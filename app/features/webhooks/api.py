@@ -9,6 +9,7 @@ from app.core.platform import Platform
 from app.features.webhooks.compose import receivers
 from app.features.webhooks.handlers.deliveries import (
     get_webhook_delivery,
+    list_webhook_attempts,
     list_webhook_deliveries,
     redeliver_dead_webhook_deliveries,
     redeliver_webhook_delivery,
@@ -64,6 +65,7 @@ API: Final = FeatureApi(
         delete_webhook,
         rotate_webhook_secret,
         try_webhook,
+        list_webhook_attempts,
         list_webhook_deliveries,
         get_webhook_delivery,
         redeliver_webhook_delivery,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -20,12 +21,14 @@ from app.core.changes.positions import StartingPosition
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import MaxLag
 from app.features.webhooks.values import (
+    ATTEMPTS_MAX,
     Delivery,
     DeliveryState,
     Registration,
     Reply,
     TopicOptions,
     Webhook,
+    WebhookAttempt,
     WebhookChange,
     WebhookDefinition,
     WebhookEvents,
@@ -267,6 +270,30 @@ class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
     """How long the attempt took."""
 
 
+class WebhookAttemptResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at a message, or a test."""
+
+    delivery: str | None
+    """The id of the message; null for a test message."""
+    at: datetime
+    """When the attempt had ended."""
+    status: int | None
+    """The HTTP status of the response; null where there was none."""
+    error: str | None
+    """What was wrong; null where the message was accepted."""
+    seconds: Annotated[float, msgspec.Meta(examples=[0.042])]
+    """How long the attempt took."""
+    answer: Annotated[str, msgspec.Meta(examples=["no space left"])]
+    """The first 1,024 bytes of the body of the response, as text; empty where there was none."""
+
+
+class WebhookAttempts(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest attempts of a webhook."""
+
+    items: Annotated[list[WebhookAttemptResponse], msgspec.Meta(max_length=ATTEMPTS_MAX)]
+    """The attempts, the latest first."""
+
+
 class ListWebhooksOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_webhooks`."""
 
@@ -322,6 +349,17 @@ def attempt_response(reply: Reply) -> WebhookTest:
     return WebhookTest(
         delivered=reply.delivered, status=reply.status, error=reply.error, seconds=round(reply.seconds, 3)
     )
+
+
+def attempts_response(attempts: Sequence[WebhookAttempt]) -> WebhookAttempts:
+    """The JSON of the latest attempts."""
+    items = [
+        msgspec.convert(
+            {**msgspec.structs.asdict(each), "seconds": round(each.seconds, 3)}, WebhookAttemptResponse
+        )
+        for each in attempts
+    ]
+    return WebhookAttempts(items=items)
 
 
 def delivery_response(delivery: Delivery) -> DeliveryResponse:

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from app.core.changes.values import DeliveryFormat
-from app.features.webhooks.values import WebhookDefinition
+from app.features.webhooks.values import WebhookAttempt, WebhookDefinition
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -47,6 +47,8 @@ webhooks: Final = Table(
     # Deliveries given up in a row.
     integer_column("failures", default=0),
     integer_column("revision", default=1),
+    # Up to ATTEMPTS_MAX, the latest first; null before the first.
+    json_column("recent_attempts", tuple[WebhookAttempt, ...], nullable=True),
     timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('active', 'paused')", name="state"),

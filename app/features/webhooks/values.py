@@ -21,6 +21,8 @@ from app.kernel.sql.conditions.row_access import RowAccess
 
 # The status by which a receiver refuses all further messages.
 GONE: Final = 410
+ATTEMPTS_MAX: Final = 10
+"""The most attempts of a webhook that are stored, with what was answered: its latest."""
 TOPIC_SCHEME: Final = "kafka://"
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -266,11 +268,28 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
     redelivery_seconds: float | None
 
 
+class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One attempt at a message, or a test."""
+
+    delivery: str | None
+    """The id of the message; None for a test message."""
+    at: datetime
+    """When the attempt had ended."""
+    status: int | None
+    """The HTTP status of the answer; None if there was none."""
+    error: str | None
+    """What was wrong; None if the receiver took the message."""
+    seconds: float
+    """From the begin of the attempt until the answer had arrived, or was given up."""
+    answer: str
+    """The first bytes of the answer's body, 1,024 at most, as text; empty if there was none."""
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one attempt. Without a `status` there was no response, and `error` is the reason.
 
     `retry_after_seconds`: the Retry-After of the receiver in seconds. `permanent`: a topic does not accept messages,
-    and no outage is the reason.
+    and no outage is the reason. `answer`: the begin of the answer's body, as text.
     """
 
     status: int | None
@@ -278,6 +297,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     retry_after_seconds: float | None = None
     permanent: bool = False
+    answer: str = ""
 
     @property
     def delivered(self) -> bool:

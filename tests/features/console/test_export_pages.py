@@ -199,3 +199,18 @@ def test_a_key_sees_and_does_what_it_may(
     part = restricted({"datasets": "orders", "where": "id = 1"})
     assert part.get(path).status_code == 404
     assert page(part, "/console/exports").one("h1").text == "Exports"
+
+
+def test_an_export_is_deleted_with_its_files(
+    client: httpx2.Client, visitor: httpx2.Client, export: str, restricted: Callable[..., httpx2.Client]
+) -> None:
+    path = f"/console{export}"
+    root = page(visitor, path)
+    file = root.link("manifest.json")
+    assert submit(visitor, root, f"{path}/delete").status_code == 400
+    assert page(restricted({"datasets": "orders"}), path).all("details", class_="deletion") == []
+    deleted = submit(visitor, root, f"{path}/delete", confirm="yes")
+    assert (deleted.status_code, deleted.headers["location"]) == (303, "/console/exports")
+    assert "The export is deleted." in page(visitor, "/console/exports").text
+    assert client.get(export).status_code == 404
+    assert page(visitor, file, status=404)

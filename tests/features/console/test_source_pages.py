@@ -146,3 +146,17 @@ def test_a_key_sees_and_does_what_it_may(
     assert page(other, "/console/sources/in", status=404)
     part = restricted({"datasets": "orders", "where": "id = 1"})
     assert page(part, "/console/sources/in", status=403).one("div", role="alert")
+
+
+def test_a_source_is_deleted_and_its_dataset_stays(
+    client: httpx2.Client, visitor: httpx2.Client, incoming: Incoming
+) -> None:
+    incoming.register(mode="continuous")
+    path = "/console/sources/in"
+    root = page(visitor, path)
+    assert submit(visitor, root, f"{path}/delete").status_code == 400
+    deleted = submit(visitor, root, f"{path}/delete", confirm="yes")
+    assert (deleted.status_code, deleted.headers["location"]) == (303, "/console/sources")
+    assert "The source in is deleted." in page(visitor, "/console/sources").text
+    assert client.get("/sources/in").status_code == 404
+    assert client.get("/datasets/orders").status_code == 200

@@ -106,9 +106,31 @@ def test_a_view_is_paused_refreshed_and_copied(
     assert {row[1] for row in root.all("table")[1].rows()[1:]} == {"succeeded"}
     submit(visitor, root, f"{path}/state")
     assert client.get("/views/long").json()["state"] == "active"
-    copied = page(visitor, root.link("Copy with another text"))
+    copied = page(visitor, root.link("Make a new view from this text"))
     assert copied.one("textarea", name="sql").text == LONG
     assert copied.one("input", name="name").attributes["value"] == "long_2"
+    broken = submit(visitor, copied, "/console/views", sql="SELECT FROM orders")
+    assert checked_page(broken).one("p", id="sql-fault").text.startswith("Line 1, column ")
+
+
+def test_a_view_that_another_reads_is_not_deleted(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, new_view: NewView, service: Service
+) -> None:
+    new_view("long", LONG, long)
+    new_view("longer", "SELECT id FROM long", long)
+    path = "/console/views/long"
+    root = page(visitor, path)
+    assert submit(visitor, root, f"{path}/delete").status_code == 400
+    refused = submit(visitor, root, f"{path}/delete", confirm="yes")
+    assert refused.status_code == 409
+    assert "longer" in checked_page(refused).one("div", class_="problem").text
+    other = "/console/views/longer"
+    assert submit(visitor, page(visitor, other), f"{other}/delete", confirm="yes").status_code == 303
+    deleted = submit(visitor, root, f"{path}/delete", confirm="yes")
+    assert (deleted.status_code, deleted.headers["location"]) == (303, "/console/views")
+    assert "The view long is deleted." in page(visitor, "/console/views").text
+    assert client.get("/views/long").status_code == 404
+    assert client.get(orders).status_code == 200
 
 
 def test_origins_lead_to_the_changes_of_the_input(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import httpx2
 
+from app.features.console.pages.pipelines.webhooks import latencies
 from tests.support.pages import PageElement, checked_page, page, submit
 from tests.support.receiver import Receiver
 from tests.support.service import Service
@@ -148,18 +149,97 @@ def test_a_user_pauses_and_resumes_it(
     assert "Everything is sent" in page(visitor, path).text
 
 
+def test_a_message_of_a_paused_webhook_waits_until_it_is_resumed(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver, register: Register, service: Service
+) -> None:
+    webhook = register()
+    path = f"/console/webhooks/{webhook['id']}"
+    receiver.answer(500)
+    write(client, service, {"id": 1})
+    root = page(visitor, path)
+    assert "The next attempt is" in root.one("div", id="webhook").text
+    assert "the next attempt is" in messages(root)[0][1]
+    submit(visitor, root, f"{path}/state")
+    paused = page(visitor, path)
+    assert "It waits until the webhook is resumed" in paused.one("div", id="webhook").text
+    assert messages(paused)[0][1] == "pending waits until the webhook is resumed"
+    assert "next attempt" not in paused.text
+    submit(visitor, paused, f"{path}/redeliveries")
+    assert "once the webhook is resumed: 0." in page(visitor, path).one("p", role="status").text
+
+
+def test_a_webhook_is_deleted_by_a_checked_box(
+    client: httpx2.Client, visitor: httpx2.Client, register: Register, service: Service
+) -> None:
+    webhook = register(since="now")
+    path = f"/console/webhooks/{webhook['id']}"
+    root = page(visitor, path)
+    assert "The dataset stays" in root.one("details", class_="deletion").text
+    refused = submit(visitor, root, f"{path}/delete")
+    assert refused.status_code == 400
+    deletion = checked_page(refused).one("details", class_="deletion")
+    assert "open" in deletion.attributes
+    assert "check the box" in deletion.one("p", class_="fault").text
+    assert client.get(f"/webhooks/{webhook['id']}").status_code == 200
+    deleted = submit(visitor, root, f"{path}/delete", confirm="yes")
+    assert (deleted.status_code, deleted.headers["location"]) == (303, "/console/webhooks")
+    assert client.get(f"/webhooks/{webhook['id']}").status_code == 404
+    assert "The webhook is deleted." in page(visitor, "/console/webhooks").text
+
+
 def test_a_test_message_shows_its_result(
     visitor: httpx2.Client, register: Register, receiver: Receiver
 ) -> None:
     path = f"/console/webhooks/{register()['id']}"
     root = page(visitor, path)
-    good = checked_page(submit(visitor, root, f"{path}/test"))
-    assert "was delivered, with status 200, after" in good.one("p", role="status").text
-    receiver.answer(503, body=b"<u>closed</u>")
-    bad = checked_page(submit(visitor, root, f"{path}/test")).one("p", role="status")
+    sent = submit(visitor, root, f"{path}/test")
+    assert (sent.status_code, sent.headers["location"]) == (303, path)
+    assert "was delivered, with status 200, after" in page(visitor, path).one("p", role="status").text
+    receiver.answer(503, body=("<u>closed</u>" + "€" * 1_000).encode())
+    assert submit(visitor, root, f"{path}/test").status_code == 303
+    bad = page(visitor, path).one("p", role="status")
     assert "was not delivered, with status 503" in bad.text
-    assert "closed" in bad.text
+    assert "<u>closed</u>€€" in bad.text
     assert bad.all("u") == []
+    assert page(visitor, path).all("p", role="status") == []
+
+
+def test_the_latest_attempts_have_latency_and_answer(
+    client: httpx2.Client,
+    visitor: httpx2.Client,
+    receiver: Receiver,
+    register: Register,
+    service: Service,
+    restricted: Callable[..., httpx2.Client],
+) -> None:
+    webhook = register()
+    path = f"/console/webhooks/{webhook['id']}"
+    root = page(visitor, path)
+    assert "Latency" not in figures(root)
+    assert "Latest attempts" not in root.text
+    receiver.answer(500, body=f"{HOSTILE}\n{'x' * 2_000}".encode())
+    write(client, service, {"id": 1})
+    submit(visitor, root, f"{path}/test")
+    root = page(visitor, path)
+    test, first = root.one("div", id="attempts").one("table").rows()[1:]
+    assert (test[1], test[2], test[3], test[5]) == ("test", "taken", "200", "no text")
+    assert (first[2], first[3]) == ("failed", "500")
+    assert float(first[4]) < 15_000
+    answer = root.one("div", id="attempts").one("pre").text
+    assert answer.startswith(HOSTILE)
+    assert len(answer) <= 1_024
+    assert len(root.all("script")) == 1
+    assert figures(root)["Latency"].endswith("s")
+    reader = page(restricted({"datasets": "orders"}), path)
+    assert "Latest attempts" not in reader.text
+    assert "Latency" not in figures(reader)
+
+
+def test_percentiles_of_latencies() -> None:
+    assert latencies([]) is None
+    assert latencies([{"seconds": 2.0}]) == (2.0, 2.0)
+    assert latencies([{"seconds": float(each)} for each in (9, 1, 3, 2)]) == (2.0, 9.0)
+    assert latencies([{"seconds": float(each)} for each in range(1, 11)]) == (5.0, 10.0)
 
 
 def test_a_new_secret_is_shown_once(visitor: httpx2.Client, register: Register) -> None:

@@ -20,6 +20,7 @@ from app.features.exports.schemas import (
     ExportRunPage,
     ExportRunResponse,
     ExportRunSummary,
+    ListAllExportsOptions,
     ListExportRunsOptions,
     ListExportsOptions,
     RunNumber,
@@ -120,6 +121,31 @@ async def list_exports(
     """Lists the exports of a dataset, also those that have ended."""
     page = await threads.run(
         exports.list, path_dataset, access, page_size=options.page_size, page_token=options.page_token
+    )
+    return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
+
+
+@get(
+    "/exports",
+    operation_id="list_all_exports",
+    summary="List the exports of all datasets",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
+)
+async def list_all_exports(
+    options: Provided[ListAllExportsOptions],
+    exports: Provided[ManageExports],
+    granted_datasets: Provided[GrantedDatasets],
+    threads: Provided[Threads],
+) -> ExportPage:
+    """Lists the exports of the datasets that the key may read, also those that have ended."""
+    page = await threads.run(
+        exports.list_granted,
+        granted_datasets,
+        options.dataset,
+        options.state,
+        page_size=options.page_size,
+        page_token=options.page_token,
     )
     return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
 

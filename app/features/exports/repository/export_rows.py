@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
@@ -14,7 +14,7 @@ from app.core.jobs.repository.job_row import JOB_COLUMNS, job_from
 from app.core.jobs.tables import jobs
 from app.features.exports.tables import export_runs, exports
 from app.features.exports.values import RUNS_SHOWN, Export, ExportRun, ExportState
-from app.infra.db.any_of import any_of
+from app.infra.db.any_of import any_of, matches_any
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 
@@ -45,10 +45,27 @@ def find_export(connection: Connection, export_id: str) -> Export:
     return _export(row, _latest_runs(connection, [export_id]).get(export_id, ()))
 
 
-def list_exports(connection: Connection, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-    """Export items, the latest first. Raises InvalidRequest for a token that is not valid."""
-    tokens = PageTokens("exports", dataset_id)
-    query = _exports().where(exports.c.dataset_id == dataset_id)
+def list_exports(
+    connection: Connection,
+    tenant_id: str,
+    dataset_id: str | None,
+    state: ExportState | None,
+    *,
+    page_size: int,
+    page_token: str | None,
+    patterns: Collection[str] | None = None,
+) -> Page:
+    """Export items, the latest first: of one dataset unless None, in one state unless None, of datasets whose names
+    match a pattern unless None. Raises InvalidRequest for a token that is not valid.
+    """
+    tokens = PageTokens("exports", tenant_id, dataset_id, state)
+    query = _exports()
+    if dataset_id is not None:
+        query = query.where(exports.c.dataset_id == dataset_id)
+    if state is not None:
+        query = query.where(exports.c.state == state.value)
+    if patterns is not None:
+        query = query.where(matches_any(datasets.c.name, patterns))
     if page_token is not None:
         query = query.where(exports.c.id < tokens.id(page_token))
     rows = connection.execute(query.order_by(exports.c.id.desc()).limit(page_size + 1)).all()

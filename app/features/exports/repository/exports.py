@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -123,10 +123,27 @@ class ExportStore:
         with self._database.tenant(tenant_id) as connection:
             return find_export(connection, export_id)
 
-    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is not valid."""
+    def list(
+        self,
+        tenant_id: str,
+        dataset_id: str | None,
+        state: ExportState | None = None,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """See `list_exports`."""
         with self._database.tenant(tenant_id) as connection:
-            return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
+            return list_exports(
+                connection,
+                tenant_id,
+                dataset_id,
+                state,
+                page_size=page_size,
+                page_token=page_token,
+                patterns=patterns,
+            )
 
     def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
         """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 import msgspec
 import pyarrow as pa
 
+from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
 from app.core.changes.errors import NoFeed
 from app.core.changes.positions import FeedStart, StartingPosition
@@ -26,6 +28,7 @@ from app.features.exports.values import (
     ExportChange,
     ExportDefinition,
     ExportRun,
+    ExportState,
     NewExport,
     NewRun,
     StartedRun,
@@ -104,6 +107,31 @@ class ManageExports:
         """Export items, the latest first, without those that show what the access does not."""
         page = self.exports.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
         return page.filtered(lambda export: export.definition.access.within(access))
+
+    def list_granted(
+        self,
+        granted_datasets: GrantedDatasets,
+        reference: str | None,
+        state: ExportState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Export items of granted datasets, the latest first; of one dataset, and in one state, unless None.
+
+        Of a dataset that the principal sees in part, those that show no more than it sees. Raises NotFound.
+        """
+        tenant_id = granted_datasets.principal.tenant_id
+        page = self.exports.list(
+            tenant_id,
+            None if reference is None else granted_datasets.seen(tenant_id, reference)[0].id,
+            state,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=granted_datasets.principal.patterns(granted_datasets.scope),
+        )
+        shows = cache(granted_datasets.shows)
+        return page.filtered(lambda export: shows(export.dataset_id, export.definition.access))
 
     def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
         """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""

@@ -13,7 +13,9 @@ from app.features.webhooks.schemas import (
     DeliveryResponse,
     ListDeliveriesOptions,
     Redelivered,
+    WebhookAttempts,
     WebhookId,
+    attempts_response,
     delivery_response,
 )
 from app.features.webhooks.service.webhooks import Webhooks
@@ -71,6 +73,26 @@ async def get_webhook_delivery(
 ) -> DeliveryResponse:
     """Returns a message with the result of its last attempt."""
     return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
+
+
+@get(
+    "/webhooks/{webhook:str}/attempts",
+    operation_id="list_webhook_attempts",
+    summary="List the latest attempts of a webhook",
+    tags=_TAGS,
+    opt=needs(KeyScope.MANAGE, in_part=True),
+)
+async def list_webhook_attempts(
+    webhook: WebhookId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> WebhookAttempts:
+    """Returns the latest ten attempts, test messages included, with the time that each took and what was answered.
+
+    An answer is a text of the receiver, so it needs the right to change the webhook. Headers are not stored.
+    """
+    return attempts_response(await threads.run(webhooks.attempts, principal.tenant_id, webhook))
 
 
 @post(

@@ -50,6 +50,7 @@ class HttpSender(Connector):
             error=_fault(answer),
             seconds=time.monotonic() - start,
             retry_after_seconds=_retry_after(answer.retry_after),
+            answer=_printable(answer.content),
         )
 
     def _post(self, target: Target, headers: dict[str, str], body: bytes, deadline: float) -> _Answer:

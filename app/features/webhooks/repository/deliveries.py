@@ -23,6 +23,7 @@ from app.features.webhooks.repository.webhook_row import (
     live_credentials,
     lock_row,
     pause_webhook,
+    record_attempt,
 )
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
@@ -125,10 +126,10 @@ class DeliveryStore:
             _extend(connection, consumer, since)
             return move_consumer(connection, consumer.dataset_id, consumer.name, since, until)
 
-    def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int | None) -> None:
+    def delivered(self, tenant_id: str, delivery: FormattedDelivery, reply: Reply) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
-            dataset_id = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
+            dataset_id = _attempted(connection, delivery, DeliveryState.DELIVERED, reply)
             if dataset_id is not None:
                 _move_past(connection, dataset_id, delivery)
                 connection.execute(
@@ -152,14 +153,7 @@ class DeliveryStore:
         """
         state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
         with self._database.tenant(tenant_id) as connection:
-            dataset_id = _attempted(
-                connection,
-                delivery,
-                state,
-                status=reply.status,
-                error=reply.error,
-                retry_seconds=retry_seconds,
-            )
+            dataset_id = _attempted(connection, delivery, state, reply, retry_seconds=retry_seconds)
             if dataset_id is None or state is not DeliveryState.DEAD:
                 return
             if _move_past(connection, dataset_id, delivery):
@@ -233,9 +227,8 @@ def _attempted(
     connection: Connection,
     delivery: FormattedDelivery,
     state: DeliveryState,
+    reply: Reply,
     *,
-    status: int | None,
-    error: str | None,
     retry_seconds: float | None = None,
 ) -> str | None:
     """Counts an attempt, and returns the dataset's id; None if another worker has done so, or the webhook is gone."""
@@ -253,13 +246,16 @@ def _attempted(
         .values(
             state=state.value,
             attempts=delivery.attempts + 1,
-            status=status,
-            error=error,
+            status=reply.status,
+            error=reply.error,
             next_attempt_at=None if retry_seconds is None else lease_end(retry_seconds),
             ended_at=func.clock_timestamp() if final else None,
         )
     ).rowcount
-    return dataset_id if row_count else None
+    if not row_count:
+        return None
+    record_attempt(connection, delivery.webhook_id, delivery.id, reply)
+    return dataset_id
 
 
 def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:

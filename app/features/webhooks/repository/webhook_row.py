@@ -14,10 +14,13 @@ from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
+    ATTEMPTS_MAX,
     Delivery,
     DeliveryState,
     ReceiverCredentials,
+    Reply,
     Webhook,
+    WebhookAttempt,
     WebhookRetry,
     WebhookState,
 )
@@ -137,6 +140,22 @@ def lock_row(connection: Connection, webhook_id: str) -> str | None:
     """
     query = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
     return connection.execute(query).scalar_one_or_none()
+
+
+def record_attempt(connection: Connection, webhook_id: str, delivery_id: str | None, reply: Reply) -> None:
+    """Adds an attempt to the latest of a webhook, whose row is locked."""
+    query = select(webhooks.c.recent_attempts, func.clock_timestamp().label("now"))
+    row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
+    attempt = WebhookAttempt(
+        delivery=delivery_id,
+        at=row.now,
+        status=reply.status,
+        error=reply.error,
+        seconds=reply.seconds,
+        answer=reply.answer,
+    )
+    attempts = (attempt, *(row.recent_attempts or ()))[:ATTEMPTS_MAX]
+    connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(recent_attempts=attempts))
 
 
 def pause_webhook(connection: Connection, webhook_id: str, error: Fault) -> None:

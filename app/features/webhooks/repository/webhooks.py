@@ -27,6 +27,7 @@ from app.features.webhooks.repository.webhook_row import (
     follower_name,
     live_credentials,
     lock_row,
+    record_attempt,
     select_webhooks,
     webhook_of,
 )
@@ -35,7 +36,9 @@ from app.features.webhooks.values import (
     Delivery,
     DeliveryState,
     ReceiverCredentials,
+    Reply,
     Webhook,
+    WebhookAttempt,
     WebhookDefinition,
     WebhookEvents,
     WebhookState,
@@ -131,8 +134,21 @@ class WebhookStore:
             find_webhook(connection, webhook_id)
             return live_credentials(connection, webhook_id)
 
+    def attempts(self, tenant_id: str, webhook_id: str) -> tuple[WebhookAttempt, ...]:
+        """The latest attempts, the latest first, ATTEMPTS_MAX at most. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            query = select(webhooks.c.recent_attempts).where(webhooks.c.id == webhook_id)
+            return connection.execute(query).scalar_one() or ()
+
+    def tested(self, tenant_id: str, webhook_id: str, reply: Reply) -> None:
+        """Records the attempt at a test message, unless the webhook is gone."""
+        with self._database.tenant(tenant_id) as connection:
+            if lock_row(connection, webhook_id) is not None:
+                record_attempt(connection, webhook_id, None, reply)
+
     def sending(self) -> None:
-        """Records the request that sends a message, before it is sent: nothing else of it is stored.
+        """Records the request that sends a message, before it is sent.
 
         Raises Unavailable.
         """

@@ -124,7 +124,7 @@ class DeliverWebhooks:
         message = WebhookMessage(delivery, content, dataset.definition.record_key)
         reply = receiver.send(webhook, work.credentials, message)
         if reply.delivered:
-            self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
+            self.deliveries.delivered(dataset.tenant_id, delivery, reply)
         elif reply.status == GONE or (reply.permanent and delivery.attempts + 1 >= self.rules.dead_max):
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(given_up(0, reply)))

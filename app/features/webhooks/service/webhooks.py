@@ -28,6 +28,7 @@ from app.features.webhooks.values import (
     Registration,
     Reply,
     Webhook,
+    WebhookAttempt,
     WebhookChange,
     WebhookDefinition,
     WebhookEvents,
@@ -169,12 +170,18 @@ class Webhooks:
     def send_test(self, tenant_id: str, webhook_id: str) -> Reply:
         """The result of a message without changes that is sent now, also by a paused webhook.
 
-        Raises NotFound, and Unavailable if the request cannot be recorded; then nothing is sent.
+        Raises NotFound, and Unavailable if the request cannot be recorded, before it is sent, or the result after it.
         """
         webhook = self.index.get(tenant_id, webhook_id)
         credentials = self.index.credentials(tenant_id, webhook_id)
         self.index.sending()
-        return self._receiver(webhook.definition).test(webhook, credentials)
+        reply = self._receiver(webhook.definition).test(webhook, credentials)
+        self.index.tested(tenant_id, webhook_id, reply)
+        return reply
+
+    def attempts(self, tenant_id: str, webhook_id: str) -> tuple[WebhookAttempt, ...]:
+        """The latest attempts with what was answered, the latest first. Raises NotFound."""
+        return self.index.attempts(tenant_id, webhook_id)
 
     def deliveries(
         self,

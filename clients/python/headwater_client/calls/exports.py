@@ -23,6 +23,7 @@ from headwater_client.models import (
     ExportRun,
     ExportRunPage,
     ExportRunSummary,
+    ExportState,
     MaxLag,
     Schedule,
 )
@@ -99,9 +100,14 @@ class ExportCalls(DownloadCalls):
         )
         return decoded(Export, await self._create(f"{dataset_path(dataset)}/exports", new, idempotency_key))
 
-    def exports(self, dataset: Dataset | str) -> AsyncGenerator[Export, None]:
-        """The exports of a dataset, the latest first, including ended ones."""
-        return self._items(f"{dataset_path(dataset)}/exports", ExportPage)
+    def exports(
+        self, dataset: Dataset | str | None = None, *, state: ExportState | None = None
+    ) -> AsyncGenerator[Export, None]:
+        """The exports of a dataset or of all, the latest first, including ended ones; or those in one state."""
+        if dataset is not None and state is None:
+            return self._items(f"{dataset_path(dataset)}/exports", ExportPage)
+        name = dataset.id if isinstance(dataset, Dataset) else dataset
+        return self._items("/exports", ExportPage, {"dataset": name, "state": state})
 
     async def get_export(self, export: Export | str) -> Export:
         """The current state of an export."""

@@ -18,6 +18,8 @@ from headwater_client.models import (
     MaxLag,
     Redelivered,
     Webhook,
+    WebhookAttempt,
+    WebhookAttempts,
     WebhookEvents,
     WebhookPage,
     WebhookSecret,
@@ -118,6 +120,10 @@ class WebhookCalls(Connection):
     async def try_webhook(self, webhook: AnyWebhook) -> WebhookTest:
         """Sends a message of type `webhook.test` now and returns the result."""
         return decoded(WebhookTest, await self._send("POST", f"{_path(webhook)}/tests"))
+
+    async def webhook_attempts(self, webhook: AnyWebhook) -> tuple[WebhookAttempt, ...]:
+        """The latest ten attempts of a webhook, the latest first, with what its receiver answered."""
+        return decoded(WebhookAttempts, await self._get(f"{_path(webhook)}/attempts")).items
 
     def deliveries(
         self, webhook: AnyWebhook, *, state: DeliveryState | None = None

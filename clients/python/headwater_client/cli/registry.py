@@ -124,6 +124,7 @@ COMMANDS: Commands = {
             "resume": Command(f"{_HERE}.webhooks:resume", "Resume a webhook."),
             "rotate": Command(f"{_HERE}.webhooks:rotate", "Make another secret, and print it."),
             "deliveries": Command(f"{_HERE}.webhooks:deliveries", "List the messages of a webhook."),
+            "attempts": Command(f"{_HERE}.webhooks:attempts", "List the latest attempts with their answers."),
             "redeliver": Command(f"{_HERE}.webhooks:redeliver", "Send messages again."),
             "delete": Command(f"{_HERE}.webhooks:delete", "Delete a webhook."),
         },

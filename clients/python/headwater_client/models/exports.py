@@ -20,6 +20,12 @@ ExportQuery = Literal["changes", "incremental", "snapshot"]
 """
 
 
+ExportState = Literal["active", "paused", "ended"]
+"""`active` exports keep the feed after their position. So do `paused` ones, whose schedule does not start runs. `ended`
+exports have reached their end, or have no schedule and have run: only their files are kept.
+"""
+
+
 class CreateExport(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"delivery_format": "form"}
 ):
@@ -165,7 +171,7 @@ class ExportLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "s
 
 
 class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Exports of a dataset, the latest first."""
+    """Exports, the latest first."""
 
     items: tuple[Export, ...]
     """The exports of this page."""

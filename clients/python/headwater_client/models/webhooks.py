@@ -207,6 +207,30 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """The paths of its resources."""
 
 
+class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at a message, or a test."""
+
+    delivery: str | None
+    """The id of the message; null for a test message."""
+    at: datetime
+    """When the attempt had ended."""
+    status: int | None
+    """The HTTP status of the response; null where there was none."""
+    error: str | None
+    """What was wrong; null where the message was accepted."""
+    seconds: float
+    """How long the attempt took."""
+    answer: str
+    """The first 1,024 bytes of the body of the response, as text; empty where there was none."""
+
+
+class WebhookAttempts(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest attempts of a webhook."""
+
+    items: tuple[WebhookAttempt, ...]
+    """The attempts, the latest first."""
+
+
 class WebhookLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
     """The paths of a webhook's resources."""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.exports import EVERY_MINUTE, ONCE, contents, exported, pass_time, run_of, write
-from tests.support.http import problem, upsert
+from tests.support.http import ORDERS, problem, upsert
 
 
 def patched(client, export, change, status=200):
@@ -284,3 +284,37 @@ def test_exports_of_a_deleted_dataset_are_not_found(client, orders, export, serv
     service.work()
     problem(client.get(export), 404, "not-found")
     problem(client.post(f"{export}/runs"), 404, "not-found")
+
+
+def test_exports_of_all_datasets_are_listed_by_state(client, orders, feed, service):
+    client.post("/datasets", json=ORDERS | {"name": "others"})
+    once = client.post(f"{orders}/exports", json=ONCE).json()["id"]
+    service.work()
+    hourly = {**ONCE, "schedule": {"every_seconds": 3_600}}
+    active, other = (
+        client.post(f"/datasets/{name}/exports", json=hourly).json()["id"] for name in ("orders", "others")
+    )
+    patched(client, f"/exports/{other}", {"state": "paused"})
+
+    def listed(**options):
+        answer = client.get("/exports", params=options)
+        assert answer.status_code == 200, answer.text
+        return [each["id"] for each in answer.json()["items"]]
+
+    assert listed() == [other, active, once]
+    assert [listed(state=state) for state in ("active", "paused", "ended")] == [[active], [other], [once]]
+    assert listed(dataset="orders") == [active, once]
+    assert listed(dataset="orders", state="ended") == [once]
+    first = client.get("/exports", params={"page_size": 2}).json()
+    assert [each["id"] for each in first["items"]] == [other, active]
+    assert listed(page_size=2, page_token=first["next_page_token"]) == [once]
+    problem(
+        client.get("/exports", params={"state": "ended", "page_token": first["next_page_token"]}),
+        *(400, "invalid-request"),
+    )
+    problem(client.get("/exports", params={"dataset": "lost"}), 404, "not-found")
+    problem(client.get("/exports", params={"state": "gone"}), 400, "invalid-request")
+    members = {"name": "narrow", "scopes": ["read"], "grants": [{"datasets": "others"}]}
+    key = client.post("/keys", json=members).json()["api_key"]
+    answer = client.get("/exports", headers={"Authorization": f"Bearer {key}"})
+    assert [each["id"] for each in answer.json()["items"]] == [other]

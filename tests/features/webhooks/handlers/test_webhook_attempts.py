@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from app.core.consumers.followers import ConsumerKind
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.service.deliver import DeliverWebhooks
-from tests.support.http import upsert
+from tests.support.http import TLS, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service
 from tests.support.webhooks import (
@@ -114,3 +115,45 @@ def test_large_rows_are_delivered_in_messages_of_fewer_changes(
     sizes = [len(message.body) for message in receiver.messages]
     assert len([size for size in sizes if size > 1_100_000]) == 1
     assert 3 <= len(sizes) <= 6
+
+
+def test_attempts_have_what_was_answered_for_those_that_may_change_the_webhook(
+    client: Client, service: Service, register: Register, receiver: Receiver, key: Callable[..., Client]
+) -> None:
+    webhook = register()
+    path = f"/webhooks/{webhook['id']}/attempts"
+    assert client.get(path).json() == {"items": []}
+    receiver.answer(500, headers={"X-Secret": "s3cret"}, body=b"<b>full</b>\0" + b"x" * 2_000)
+    write(client, service, {"id": 1})
+    receiver.answer(200, body=b"thanks")
+    client.post(f"/webhooks/{webhook['id']}/tests")
+    test, *_, first = client.get(path).json()["items"]
+    assert (test["delivery"], test["status"], test["error"], test["answer"]) == (None, 200, None, "thanks")
+    assert first["delivery"] == deliveries(client, webhook)[0]["id"]
+    assert (first["status"], first["answer"]) == (500, "<b>full</b>\N{REPLACEMENT CHARACTER}" + "x" * 1_012)
+    assert 0 < first["seconds"] < 15
+    assert webhook["created_at"] < first["at"] < test["at"]
+    assert "s3cret" not in client.get(path).text
+    assert webhook["secret"] not in client.get(path).text
+    refused = {scope: key(scope).get(path) for scope in ("read", "write")}
+    assert [each.status_code for each in refused.values()] == [403, 403]
+    assert key("manage", datasets="others").get(path).status_code == 404
+    assert key("manage", datasets="orders").get(path).status_code == 200
+
+
+@pytest.fixture
+def key(client: Client) -> Iterator[Callable[..., Client]]:
+    """Makes clients with keys of one scope, for some datasets or all."""
+    clients: list[Client] = []
+
+    def make(scope: str, datasets: str = "*") -> Client:
+        members = {"name": f"key-{len(clients)}", "scopes": [scope], "grants": [{"datasets": datasets}]}
+        response = client.post("/keys", json=members)
+        assert response.status_code == 201, response.text
+        headers = {"Authorization": f"Bearer {response.json()['api_key']}"}
+        clients.append(Client(base_url=client.base_url, trust_env=False, verify=TLS, headers=headers))
+        return clients[-1]
+
+    yield make
+    for each in clients:
+        each.close()

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
+import msgspec
 import pytest
 from sqlalchemy import func, update
 
@@ -25,6 +26,7 @@ from app.core.timeline.values import Published
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.values import (
+    ATTEMPTS_MAX,
     Delivery,
     DeliveryState,
     Reply,
@@ -39,6 +41,7 @@ from tests.support.store_fixtures import Stores
 
 DEFINITION = WebhookDefinition(url="https://hooks.example/")
 REFUSED = Reply(status=500, error="no", seconds=0.1)
+TAKEN = Reply(status=200, error=None, seconds=0.1)
 
 
 @pytest.fixture
@@ -132,7 +135,7 @@ def test_ended_message_advances_the_position(
     assert work is not None
     assert (work.next, work.next_seconds, work.redelivery) == (begun, 0, None)
     assert webhooks.get(tenant_id, webhook.id).place.offset == 0
-    deliveries.delivered(tenant_id, begun, 204)
+    deliveries.delivered(tenant_id, begun, msgspec.structs.replace(TAKEN, status=204))
     assert webhooks.get(tenant_id, webhook.id).place.offset == 2
     ended = webhooks.delivery(tenant_id, webhook.id, begun.id)
     assert (ended.state, ended.attempts, ended.status) == (DeliveryState.DELIVERED, 1, 204)
@@ -142,7 +145,7 @@ def test_two_workers_with_one_message_count_one_attempt(
     begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
 ) -> None:
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=60, dead_max=1)
-    deliveries.delivered(tenant_id, begun, 200)
+    deliveries.delivered(tenant_id, begun, TAKEN)
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=1)
     waits = webhooks.delivery(tenant_id, webhook.id, begun.id)
     assert (waits.state, waits.attempts, waits.error) == (DeliveryState.PENDING, 1, "no")
@@ -251,7 +254,7 @@ def test_old_messages_are_purged_when_new_ones_begin(
     commit: Callable[[int], None],
     claim_follower: Callable[..., Consumer],
 ) -> None:
-    deliveries.delivered(tenant_id, begun, 200)
+    deliveries.delivered(tenant_id, begun, TAKEN)
 
     def next_message(keep_seconds: float) -> list[int]:
         """The positions of those that are delivered after one more."""
@@ -269,7 +272,7 @@ def test_old_messages_are_purged_when_new_ones_begin(
             DeliveryFormat(),
         )
         assert delivery is not None
-        store.delivered(tenant_id, delivery, 200)
+        store.delivered(tenant_id, delivery, TAKEN)
         page = webhooks.deliveries(tenant_id, webhook.id, None, page_size=10, page_token=None)
         return [each.since.offset for each in page.items]
 
@@ -288,7 +291,7 @@ def test_deleted_webhook_ends_its_messages_during_a_delivery(
 ) -> None:
     webhooks.delete(tenant_id, webhook.id, revision=None)
     assert deliveries.work(tenant_id, webhook.id) is None
-    deliveries.delivered(tenant_id, begun, 200)
+    deliveries.delivered(tenant_id, begun, TAKEN)
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=1)
     with pytest.raises(NotFound):
         webhooks.get(tenant_id, webhook.id)
@@ -342,3 +345,26 @@ def test_users_and_workers_do_not_deadlock(
         for each in running:
             each.result()
     assert webhooks.get(tenant_id, webhook.id).place.offset > 0
+
+
+def test_attempts_are_bounded_and_the_latest_is_first(
+    begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
+) -> None:
+    assert webhooks.attempts(tenant_id, webhook.id) == ()
+    deliveries.failed(
+        tenant_id, begun, msgspec.structs.replace(REFUSED, answer="full"), retry_seconds=0, dead_max=1
+    )
+    [first] = webhooks.attempts(tenant_id, webhook.id)
+    assert (first.delivery, first.status, first.error, first.seconds, first.answer) == (
+        begun.id,
+        *(500, "no", 0.1, "full"),
+    )
+    deliveries.delivered(tenant_id, begun, TAKEN)
+    assert webhooks.attempts(tenant_id, webhook.id) == (first,), "another worker has counted that attempt"
+    for number in range(ATTEMPTS_MAX + 2):
+        webhooks.tested(tenant_id, webhook.id, msgspec.structs.replace(TAKEN, seconds=float(number)))
+    latest = webhooks.attempts(tenant_id, webhook.id)
+    assert [each.seconds for each in latest] == [float(number) for number in range(11, 1, -1)]
+    assert {each.delivery for each in latest} == {None}
+    webhooks.delete(tenant_id, webhook.id, revision=None)
+    webhooks.tested(tenant_id, webhook.id, TAKEN)

@@ -10,6 +10,7 @@ from app.features.console.pages.pipelines.requests import (
     change,
     change_state,
     dataset_names,
+    delete_confirmed,
     present,
     whole_number,
     words,
@@ -143,6 +144,11 @@ async def _run(visit: Visit, _: ConsoleForm) -> Done:
     return Done(to="/console" + _path(visit), notice=f"Run {run['number']} is accepted.")
 
 
+async def _delete(visit: Visit, form: ConsoleForm) -> Done:
+    await delete_confirmed(visit, form, _path(visit))
+    return Done(to="/console/exports", notice="The export is deleted.")
+
+
 _LIST: Final = ConsolePage(path="/exports", template="exports.html", read=_read_list)
 _EXPORT: Final = ConsolePage(path="/exports/{export:str}", template="export.html", read=_read_export)
 PAGES: Final = (_LIST, _EXPORT)
@@ -151,4 +157,5 @@ ACTIONS: Final = (
     ConsoleAction(path="/exports/{export:str}/state", run=_state, page=_EXPORT),
     ConsoleAction(path="/exports/{export:str}/schedule", run=_reschedule, page=_EXPORT),
     ConsoleAction(path="/exports/{export:str}/runs", run=_run, page=_EXPORT),
+    ConsoleAction(path="/exports/{export:str}/delete", run=_delete, page=_EXPORT),
 )

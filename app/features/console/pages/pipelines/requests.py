@@ -29,6 +29,21 @@ async def change_state(visit: Visit, path: str, form: ConsoleForm) -> str:
     return str(resource["state"])
 
 
+async def delete_confirmed(visit: Visit, form: ConsoleForm, path: str) -> None:
+    """Deletes a resource, if the box of the form is checked. Raises ApiProblem."""
+    if not form.checked("confirm"):
+        detail = "check the box to delete it: nothing was deleted"
+        members = {
+            "type": "/problems/invalid-request",
+            "title": "The request is not valid",
+            "status": 400,
+            "detail": detail,
+            "errors": [{"pointer": "/confirm", "detail": detail}],
+        }
+        raise ApiProblem(members)
+    await visit.api.send("DELETE", path)
+
+
 async def dataset_names(visit: Visit) -> Mapping[str, str]:
     """The names of datasets by id; without those beyond NAMES_MAX, and empty if they cannot be read."""
     part: PagePart = await visit.api.part("/overview", page_size=NAMES_MAX)

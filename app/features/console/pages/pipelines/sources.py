@@ -10,6 +10,7 @@ from app.features.console.pages.pipelines.requests import (
     change_state,
     dataset_names,
     decimal_number,
+    delete_confirmed,
     json_value,
     present,
     whole_number,
@@ -102,6 +103,11 @@ async def _start_round(visit: Visit, _: ConsoleForm) -> Done:
     return Done(to=f"/console/jobs/{job['id']}", notice="A round has started.")
 
 
+async def _delete(visit: Visit, form: ConsoleForm) -> Done:
+    await delete_confirmed(visit, form, _path(visit))
+    return Done(to="/console/sources", notice=f"The source {visit.variables['source']} is deleted.")
+
+
 _LIST: Final = ConsolePage(path="/sources", template="sources.html", read=_read_list)
 _SOURCE: Final = ConsolePage(path="/sources/{source:str}", template="source.html", read=_read_source)
 PAGES: Final = (_LIST, _SOURCE)
@@ -111,4 +117,5 @@ ACTIONS: Final = (
     ConsoleAction(path="/sources/{source:str}/settings", run=_settings, page=_SOURCE),
     ConsoleAction(path="/sources/{source:str}/position", run=_rewind, page=_SOURCE),
     ConsoleAction(path="/sources/{source:str}/rounds", run=_start_round, page=_SOURCE),
+    ConsoleAction(path="/sources/{source:str}/delete", run=_delete, page=_SOURCE),
 )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.pipelines.requests import change_state, dataset_names, present, words
+from app.features.console.pages.pipelines.requests import (
+    change_state,
+    dataset_names,
+    delete_confirmed,
+    present,
+    words,
+)
 from app.features.console.pages.pipelines.sql_fault import sql_fault
 from app.features.console.visit import PagePart, Visit, path_of, together
 
@@ -86,6 +92,11 @@ async def _refresh(visit: Visit, _: ConsoleForm) -> Done:
     return Done(to=f"/console/jobs/{job['id']}", notice="A refresh is queued.")
 
 
+async def _delete(visit: Visit, form: ConsoleForm) -> Done:
+    await delete_confirmed(visit, form, _path(visit))
+    return Done(to="/console/views", notice=f"The view {visit.variables['view']} is deleted.")
+
+
 _LIST: Final = ConsolePage(path="/views", template="views.html", read=_read_list)
 _VIEW: Final = ConsolePage(path="/views/{view:str}", template="view.html", read=_read_view)
 PAGES: Final = (_LIST, _VIEW)
@@ -93,4 +104,5 @@ ACTIONS: Final = (
     ConsoleAction(path="/views", run=_create, page=_LIST),
     ConsoleAction(path="/views/{view:str}/state", run=_state, page=_VIEW),
     ConsoleAction(path="/views/{view:str}/refreshes", run=_refresh, page=_VIEW),
+    ConsoleAction(path="/views/{view:str}/delete", run=_delete, page=_VIEW),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,11 +12,13 @@ from app.features.console.pages.pipelines.requests import (
     change,
     change_state,
     dataset_names,
+    delete_confirmed,
     present,
     whole_number,
     words,
 )
-from app.features.console.visit import Visit, path_of, together
+from app.features.console.rendering import clipped, duration
+from app.features.console.visit import PagePart, Visit, path_of, together
 
 FORMS: Final = ("two_event", "single_event", "retract", "upsert", "debezium", "delta")
 """The forms of changes, as `POST /webhooks` has them."""
@@ -22,6 +26,8 @@ DELIVERY_STATES: Final = ("pending", "delivered", "dead")
 """The states of messages."""
 _PAGE_SIZE: Final = 100
 _MESSAGES: Final = 50
+# A notice is in a cookie, which has 4 kB at most.
+_ERROR_CHARACTERS: Final = 200
 
 
 async def _read_list(visit: Visit) -> Context:
@@ -44,8 +50,9 @@ async def _read_list(visit: Visit) -> Context:
 
 async def _read_webhook(visit: Visit) -> Context:
     path = path_of("webhooks", visit.variables["webhook"])
-    response, deliveries = await together(
+    response, attempts, deliveries = await together(
         visit.api.response("GET", path),
+        _attempts(visit, path),
         visit.api.part(
             f"{path}/deliveries",
             state=visit.query.get("state"),
@@ -57,14 +64,28 @@ async def _read_webhook(visit: Visit) -> Context:
         "webhook": response.value(),
         "etag": response.headers["etag"],
         "deliveries": deliveries,
+        "attempts": attempts,
+        "latencies": latencies([] if attempts.problem else (attempts.value or {}).get("items", [])),
         "forms": FORMS,
         "message_tabs": [
             (visit.link(f"/console{path}", state=state), state or "all", None)
             for state in (None, *DELIVERY_STATES)
         ],
         "ended_after": ended_after,
-        "result": None,
     }
+
+
+async def _attempts(visit: Visit, path: str) -> PagePart:
+    """The latest attempts; without a value for a reader that may not see what receivers answer."""
+    return await visit.api.part(f"{path}/attempts") if visit.may("manage") else PagePart()
+
+
+def latencies(attempts: Sequence[Any]) -> tuple[float, float] | None:
+    """Of the seconds that attempts took, those that half and 95 % of them did not exceed; None without an attempt."""
+    seconds = sorted(each["seconds"] for each in attempts)
+    if not seconds:
+        return None
+    return seconds[(len(seconds) - 1) // 2], seconds[math.ceil(len(seconds) * 0.95) - 1]
 
 
 def ended_after(delivery: Any) -> float | None:
@@ -148,18 +169,32 @@ async def _rotate(visit: Visit, _: ConsoleForm) -> Shown:
     )
 
 
-async def _test(visit: Visit, _: ConsoleForm) -> Shown:
+async def _test(visit: Visit, _: ConsoleForm) -> Done:
     result = await visit.api.send("POST", _path(visit, "tests"))
-    return Shown(template="webhook.html", context={**await _read_webhook(visit), "result": result})
+    return Done(to=_page(visit), notice=_test_notice(result))
+
+
+def _test_notice(result: Any) -> str:
+    word = "was delivered" if result["delivered"] else "was not delivered"
+    status = f", with status {result['status']}" if result["status"] else ""
+    error = f": {clipped(result['error'], _ERROR_CHARACTERS)}" if result["error"] else ""
+    return f"The test message {word}{status}, after {duration(result['seconds'])}{error}."
 
 
 async def _redeliver(visit: Visit, form: ConsoleForm) -> Done:
     delivery = form.text("delivery")
+    webhook = await visit.api.get(_path(visit))
+    when = ", once the webhook is resumed" if webhook["state"] == "paused" else ""
     if delivery:
         await visit.api.send("POST", _path(visit, "deliveries", delivery, "redeliver"))
-        return Done(to=_page(visit), notice="The message is sent again.")
+        return Done(to=_page(visit), notice=f"The message is sent again{when}.")
     count = (await visit.api.send("POST", _path(visit, "redeliveries")))["deliveries"]
-    return Done(to=_page(visit), notice=f"Messages that are sent again: {count}.")
+    return Done(to=_page(visit), notice=f"Messages that are sent again{when}: {count}.")
+
+
+async def _delete(visit: Visit, form: ConsoleForm) -> Done:
+    await delete_confirmed(visit, form, _path(visit))
+    return Done(to="/console/webhooks", notice="The webhook is deleted.")
 
 
 _LIST: Final = ConsolePage(path="/webhooks", template="webhooks.html", read=_read_list)
@@ -173,4 +208,5 @@ ACTIONS: Final = (
     ConsoleAction(path="/webhooks/{webhook:str}/secret", run=_rotate, page=_WEBHOOK),
     ConsoleAction(path="/webhooks/{webhook:str}/test", run=_test, page=_WEBHOOK),
     ConsoleAction(path="/webhooks/{webhook:str}/redeliveries", run=_redeliver, page=_WEBHOOK),
+    ConsoleAction(path="/webhooks/{webhook:str}/delete", run=_delete, page=_WEBHOOK),
 )

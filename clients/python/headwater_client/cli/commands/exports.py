@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,7 @@ from headwater_client.cli.arguments.names import InputFile
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
-from headwater_client.client import Headwater
-from headwater_client.models import Export, ExportRunSummary
+from headwater_client.models import Export, ExportRunSummary, ExportState
 from headwater_client.transport.connection import dataset_path
 
 _COLUMNS: Final[Sequence[TableColumn[Export]]] = (
@@ -45,20 +44,23 @@ def list_exports(
     dataset: str | None = None,
     /,
     *,
+    state: ExportState | None = None,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
     """List the exports of a dataset, or of all.
 
-    Example: `headwater exports orders`
+    Example: `headwater exports orders --state ended`
 
     Parameters
     ----------
     dataset
         The name or the id of the dataset; by default all.
+    state
+        Only those in this state.
     """
     with service.client() as client:
-        output.items(_exports(client, dataset), _COLUMNS)
+        output.items(client.exports(dataset, state=state), _COLUMNS)
 
 
 def create(
@@ -249,9 +251,3 @@ def delete(
     with service.client() as client:
         client.delete_export(export)
     print(f"Export {export} is deleted.")
-
-
-def _exports(client: Headwater, dataset: str | None) -> Iterator[Export]:
-    chosen = [each.id for each in client.datasets()] if dataset is None else [dataset]
-    for each in chosen:
-        yield from client.exports(each)

@@ -11,7 +11,14 @@ from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
-from headwater_client.models import ChangeForm, Delivery, DeliveryState, Webhook, WebhookEvents
+from headwater_client.models import (
+    ChangeForm,
+    Delivery,
+    DeliveryState,
+    Webhook,
+    WebhookAttempt,
+    WebhookEvents,
+)
 
 _COLUMNS: Final[Sequence[TableColumn[Webhook]]] = (
     TableColumn("ID", lambda each: each.id),
@@ -32,6 +39,15 @@ _DELIVERIES: Final[Sequence[TableColumn[Delivery]]] = (
     TableColumn("STATUS", lambda each: each.status),
     TableColumn("CREATED", lambda each: each.created_at),
     TableColumn("ERROR", lambda each: each.error),
+)
+
+_ATTEMPTS: Final[Sequence[TableColumn[WebhookAttempt]]] = (
+    TableColumn("AT", lambda each: each.at),
+    TableColumn("MESSAGE", lambda each: each.delivery or "test"),
+    TableColumn("STATUS", lambda each: each.status),
+    TableColumn("MS", lambda each: round(each.seconds * 1_000)),
+    TableColumn("ERROR", lambda each: each.error),
+    TableColumn("ANSWER", lambda each: each.answer),
 )
 
 
@@ -233,6 +249,26 @@ def deliveries(
     """
     with service.client() as client:
         output.items(islice(client.deliveries(webhook, state=state), limit), _DELIVERIES)
+
+
+def attempts(
+    webhook: str,
+    /,
+    *,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
+) -> None:
+    """List the latest ten attempts of a webhook, with what its receiver answered.
+
+    Example: `headwater webhooks attempts 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
+
+    Parameters
+    ----------
+    webhook
+        The id of the webhook.
+    """
+    with service.client() as client:
+        output.items(client.webhook_attempts(webhook), _ATTEMPTS)
 
 
 def redeliver(
