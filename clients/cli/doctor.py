@@ -7,7 +7,7 @@ from pathlib import Path
 from app.infra.runtime.data_directory import DataDirectory, DataDirectoryError
 from app.process.doctor import Examined, Verdict, examine
 from clients.cli.settings import settings_of
-from headwater_client.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError, ExitCode
 
 
 def doctor(*, data: Path | None = None) -> None:
@@ -25,7 +25,7 @@ def doctor(*, data: Path | None = None) -> None:
     try:
         own = {} if data is None else DataDirectory(data).settings()
     except DataDirectoryError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), ExitCode.USAGE) from error
     failures = 0
     for found in examine(settings_of({**os.environ, **own}), Examined.DEPLOYMENT):
         print(f"{found.verdict.value:<8} {found.name:<19} {found.detail}", flush=True)

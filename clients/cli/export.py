@@ -7,7 +7,7 @@ from pathlib import Path
 from clients.export.folder import locked
 from clients.export.tenant import TenantExport
 from clients.export.values import ExportError
-from headwater_client.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.service import SERVICE, ServiceChoice
 
 
@@ -33,7 +33,7 @@ def export(folder: Path, *, datasets: str = "*", service: ServiceChoice = SERVIC
     except ExportError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
-        raise CommandError(f"{folder} cannot be written: {error}") from error
+        raise CommandError(f"{folder} cannot be written: {error}", ExitCode.USAGE) from error
     files = [file for dataset in manifest.datasets for file in dataset.files]
     print(
         f"{folder} has {len(manifest.datasets)} datasets and views of {manifest.tenant_name}: "

@@ -10,7 +10,7 @@ from app.infra.runtime.postgres import PostgresError
 from app.infra.runtime.stack import StackError, run
 from app.infra.runtime.supervisor import StartError
 from app.infra.runtime.valkey import ValkeyError
-from headwater_client.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError, ExitCode
 
 FAILURES = (
     AccountError,
@@ -38,7 +38,7 @@ def up(*, port: int = 8080, data: Path = Path(".headwater")) -> None:
         The folder for all data. Once the service is ready, headwater.json there has the URL and the key.
     """
     if not 0 <= port <= 65535:
-        raise CommandError(f"--port must be from 0 to 65535, not {port}")
+        raise CommandError(f"--port must be from 0 to 65535, not {port}", ExitCode.USAGE)
     try:
         run(port, data)
     except FAILURES as error:

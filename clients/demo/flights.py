@@ -27,7 +27,7 @@ from clients.demo.replay import Batch, Follower, Written, write_batches
 from clients.demo.screen import Screen
 from clients.demo.sign_in import sign_in_link
 from headwater_client import Dataset, Headwater, JobUnfinished, Problem
-from headwater_client.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError, ExitCode
 
 _DAYS = 365
 _FAILURES = (
@@ -64,9 +64,9 @@ def flights(*, keep: Path | None = None, days: int = _DAYS, in_flight: int = 24,
         Keep the service running at the end, until Ctrl-C.
     """
     if not 1 <= days <= _DAYS:
-        raise CommandError(f"--days must be from 1 to {_DAYS}, not {days}")
+        raise CommandError(f"--days must be from 1 to {_DAYS}, not {days}", ExitCode.USAGE)
     if in_flight < 1:
-        raise CommandError(f"--in-flight must be at least 1, not {in_flight}")
+        raise CommandError(f"--in-flight must be at least 1, not {in_flight}", ExitCode.USAGE)
     # `kill` ends the demo like Ctrl-C: the service is stopped and its folder deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

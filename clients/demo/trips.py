@@ -9,7 +9,7 @@ from typing import Final
 from clients.demo.sign_in import sign_in_link
 from clients.demo.trip_generator import CITIES, KEY, Row, TripGenerator, trips_dataset
 from headwater_client import Dataset, Headwater, Job, JobUnfinished, Problem, WriteOptions
-from headwater_client.cli.failure import CommandError
+from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.output import print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Operation, Overwrite
@@ -40,20 +40,21 @@ def trips(
         The same seed makes the same trips.
     """
     if not _DELETED <= rows <= _ROWS_MAX:
-        raise CommandError(f"--rows must be from {_DELETED} to {_ROWS_MAX}, not {rows}")
+        raise CommandError(f"--rows must be from {_DELETED} to {_ROWS_MAX}, not {rows}", ExitCode.USAGE)
     with service.client() as client:
         try:
             made = client.create_dataset(trips_dataset(dataset))
         except Problem as error:
             if error.code == "dataset-exists":
                 raise CommandError(
-                    f"there is a dataset {dataset!r} already: choose another name with --dataset"
+                    f"there is a dataset {dataset!r} already: choose another name with --dataset",
+                    ExitCode.CONFLICT,
                 ) from error
             raise
         try:
             _run(Steps(client=client, dataset=made), TripGenerator(seed), rows)
         except JobUnfinished as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), ExitCode.UNFINISHED) from error
 
 
 @dataclass(kw_only=True)

@@ -9,13 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from headwater_client import Dataset, Headwater
+from headwater_client import Dataset, Headwater, Job
 from tests.support.command_line import CommandLine, command_line, use_service
 from tests.support.service import Service
 
@@ -85,7 +87,7 @@ def test_failed_writes_have_sentences_and_exit_codes(
     refused = command("write", orders.name, rows, fails=1).err
     assert refused.startswith("headwater: ")
     assert "schema-mismatch" in refused
-    assert "/id" in refused
+    assert refused.count("/id: expected int64") == 1
     rows.write_text('{"id": 1}\n')
     assert "not-found" in command("write", "absent", rows, fails=3).err
     assert "need --create" in command("write", orders.name, rows, "--key", "id", fails=2).err
@@ -196,6 +198,27 @@ def test_versions_are_compared_named_restored_and_taken_back(
     command("tags", "delete", "orders", "q3")
     command("savepoints", "delete", "orders", "before")
     assert command("savepoints", "list", "orders").out == ""
+
+
+def test_a_feed_that_differs_from_its_table_fails_the_command(
+    command: CommandLine, written: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    equal = command("verify", "orders", "-o", "table").out
+    assert equal == "orders: feed and table are equal: 3 rows, 5 changes, version 3\n"
+    verify = Headwater.verify
+
+    def differing(client: Headwater, *words: Any, **options: Any) -> Job:
+        job = verify(client, *words, **options)
+        first = {"kind": "missing", "key": {"id": 2}, "offset": 3}
+        found = {"equal": False, "differences": 1, "first_difference": first}
+        return msgspec.structs.replace(job, result={**(job.result or {}), **found})
+
+    monkeypatch.setattr(Headwater, "verify", differing)
+    printed = command("verify", "orders", fails=1)
+    assert "orders: feed and table differ: 1 differences of 3 rows" in printed.err
+    assert '"key":{"id":2}' in printed.err
+    assert printed.value["result"]["differences"] == 1
+    assert command("verify", "orders", "-o", "table", fails=1).out == ""
 
 
 def test_datasets_are_registered_listed_shown_renamed_and_deleted(

@@ -89,6 +89,10 @@ def test_terminal_gets_tables_colours_and_no_control_character_of_data(
     _, shown = on_terminal(settings, "tail", "orders")
     assert "\x1b[32m+A\x1b[0m" in shown
     assert RED not in shown
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        _, shown = on_terminal({**settings, **plain}, "tail", "orders")
+        assert "+A  id=2" in shown
+        assert "\x1b" not in shown
     _, shown = on_terminal(settings, "rows", "orders", "-o", "ndjson")
     assert "\\u001b[31mred" in shown
     code, shown = on_terminal(settings, "rows", "orders", "-o", "parquet")
@@ -153,6 +157,33 @@ def test_tail_follows_until_it_is_interrupted(
         headwater.write_rows("orders", [{"id": 3, "note": "c"}], wait=30)
         assert json.loads(process.stdout.readline())["row"] == {"id": 3, "note": "c"}
         assert interrupt(process) == 130
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "table", "json"])
+def test_a_reader_of_a_followed_feed_gets_each_change_at_once(
+    filled: Dataset, service: Service, api_key: str, form: str
+) -> None:
+    settings = environment(service, api_key)
+    words = ("tail", "orders", "-f", "--since", "0", "-o", form)
+    with running(settings, *words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        printed = b""
+        while b"31mred" not in printed and select.select([process.stdout], [], [], 20)[0]:
+            printed += os.read(process.stdout.fileno(), 65_536)
+        assert b"31mred" in printed
+        assert interrupt(process) == 130
+
+
+def test_output_that_cannot_be_written_is_a_sentence(filled: Dataset, service: Service, api_key: str) -> None:
+    settings = environment(service, api_key)
+    with (
+        Path("/dev/full").open("wb") as full,
+        running(settings, "rows", "orders", stdout=full, stderr=subprocess.PIPE) as process,
+    ):
+        assert process.stderr is not None
+        sentence = b"headwater: the output cannot be written: No space left on device\n"
+        assert process.stderr.read() == sentence
+        assert process.wait(20) == 1
 
 
 def test_changes_are_forwarded_with_the_form_and_signatures_of_webhooks(

@@ -42,7 +42,7 @@ def test_commands_register_pause_reset_and_delete_sources(
     assert "'intervall_seconds'" in headwater(
         "create", file_of("bad.json", **body, intervall_seconds=5), fails=2
     )
-    assert "cannot be read" in headwater("create", str(tmp_path / "absent.json"), fails=1)
+    assert "cannot be read" in headwater("create", str(tmp_path / "absent.json"), fails=2)
     assert "is not the JSON of a source" in headwater("create", file_of("none.json", name="in"), fails=2)
     [row] = [line.split() for line in headwater("list", *table).splitlines() if line.startswith("in ")]
     assert row == ["in", "files", orders.name, "active", "0", "-"]

@@ -46,6 +46,6 @@ def test_demo_writes_and_reads_trips_on_a_running_service(
         ["delete", "3", "3"],
         ["overwrite", "6", "4"],
     ]
-    again = headwater("demo", "trips", "--rows", "60", fails=1)
+    again = headwater("demo", "trips", "--rows", "60", fails=6)
     assert "choose another name with --dataset" in again.err
-    assert "--rows must be from 20" in headwater("demo", "trips", "--rows", "5", fails=1).err
+    assert "--rows must be from 20" in headwater("demo", "trips", "--rows", "5", fails=2).err

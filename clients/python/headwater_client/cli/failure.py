@@ -12,9 +12,10 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILED = 1
-    """The service refused the request, or a job failed."""
+    """The service refused the request, a job failed, or a check has found something."""
     USAGE = 2
-    """The arguments are wrong, or there is no URL or no key."""
+    """The command is wrong, whatever the service does: an argument, a file or folder that it names, or a setting. Or no
+    service or key is chosen."""
     NOT_FOUND = 3
     """There is no such dataset, row, job, …"""
     NO_RIGHT = 4
@@ -60,7 +61,9 @@ def code_of(problem: Problem) -> ExitCode:
 def sentences(problem: Problem) -> str:
     """A problem document as text: what is wrong, then a line for each faulty part of the request."""
     lines = [": ".join(text for text in (problem.title, problem.detail) if text)]
-    lines += [f"  {fault.pointer}: {fault.detail}" for fault in problem.errors]
+    faults = [f"{fault.pointer}: {fault.detail}" for fault in problem.errors]
+    # The detail of a problem with one fault is that fault.
+    lines += [f"  {fault}" for fault in faults if fault not in lines[0]]
     if problem.code not in ("blank", ""):
         lines[0] += f" ({problem.code})"
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -70,8 +71,8 @@ def run(words: Sequence[str], commands: Commands | None = None) -> int:
     except CycloptsError:  # the application has printed what is wrong
         return ExitCode.USAGE
     except BrokenPipeError:
-        # What reads the output has all that it wants. The interpreter must not report it once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # What reads the output has all that it wants.
+        _discard_output()
         return ExitCode.OK
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -82,6 +83,11 @@ def run(words: Sequence[str], commands: Commands | None = None) -> int:
         sys.stderr.write(f"headwater: {visible(message, lines=True)}\n")
         return code
     return ExitCode.OK
+
+
+def _discard_output() -> None:
+    """Drops what is left to be printed: the interpreter must not report once more when it ends that it cannot be."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -124,6 +130,11 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
             return f"the service does not answer: {error}", ExitCode.NOT_REACHABLE
         case JobUnfinished() | TransactionUnfinished():
             return f"{error}. It continues", ExitCode.UNFINISHED
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}", ExitCode.USAGE
+        case OSError() if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            _discard_output()
+            return f"the output cannot be written: {error.strerror}", ExitCode.FAILED
         case msgspec.MsgspecError():
             return f"the response has another form than in this release: {error}", ExitCode.FAILED
         case ImportError():

@@ -44,7 +44,7 @@ def read_profiles() -> Profiles:
     except FileNotFoundError:
         return Profiles()
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+        raise CommandError(f"{path} cannot be read: {error.strerror}", ExitCode.USAGE) from error
     except msgspec.MsgspecError as error:
         raise CommandError(f"{path} is not a file of profiles: {error}", ExitCode.USAGE) from error
 
@@ -60,6 +60,6 @@ def write_profiles(profiles: Profiles) -> None:
             file.write(msgspec.json.format(msgspec.json.encode(profiles), indent=2) + b"\n")
         fresh.replace(path)
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+        raise CommandError(f"{path} cannot be written: {error.strerror}", ExitCode.USAGE) from error
     finally:
         fresh.unlink(missing_ok=True)

@@ -58,6 +58,7 @@ class ServiceChoice:
         url, url_from = next(((each.url, place) for place, each in places if each.url), (None, ""))
         if url is None:
             raise CommandError(_HOW, ExitCode.USAGE)
+        require_url(url, url_from)
         keys = ((each.api_key, place) for place, each in places if each.api_key and each.url in ("", url))
         key, key_from = next(keys, (None, ""))
         if key is None:
@@ -90,6 +91,20 @@ class ServiceChoice:
         note = _note()
         if note is not None:
             yield str(NOTE), note
+
+
+def require_url(url: str, place: str) -> None:
+    """Raises CommandError for a text that is no URL of a service. `place`: where it is from."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise CommandError(
+            f"{place}: expected a URL such as https://lake.example.com or http://127.0.0.1:8080, got {url}",
+            ExitCode.USAGE,
+        )
 
 
 def named(profiles: Profiles, name: str) -> Profile:

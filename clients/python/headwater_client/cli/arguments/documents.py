@@ -13,12 +13,17 @@ from headwater_client.cli.failure import CommandError, ExitCode
 Kind = TypeVar("Kind")
 
 
+def name_of(file: Path) -> str:
+    """The name of a file in a sentence."""
+    return "the standard input" if str(file) == "-" else str(file)
+
+
 def content(file: Path) -> bytes:
     """The bytes of a file; `-` is the standard input. Raises CommandError."""
     try:
         return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+        raise CommandError(f"{name_of(file)} cannot be read: {error.strerror}", ExitCode.USAGE) from error
 
 
 def json_of(file: Path) -> dict[str, Any]:
@@ -26,7 +31,7 @@ def json_of(file: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(content(file), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"{file} is not a JSON object: {error}", ExitCode.USAGE) from error
+        raise CommandError(f"{name_of(file)} is not a JSON object: {error}", ExitCode.USAGE) from error
 
 
 def document(file: Path, kind: type[Kind], what: str) -> Kind:
@@ -35,10 +40,10 @@ def document(file: Path, kind: type[Kind], what: str) -> Kind:
         sent = msgspec.json.decode(content(file), type=dict[str, Any])
         found = msgspec.convert(sent, kind)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise CommandError(f"{file} is not the JSON of {what}: {error}", ExitCode.USAGE) from error
+        raise CommandError(f"{name_of(file)} is not the JSON of {what}: {error}", ExitCode.USAGE) from error
     unknown = next(_unknown(sent, found), None)
     if unknown is not None:
-        raise CommandError(f"{file}: {what} has no member {unknown!r}", ExitCode.USAGE)
+        raise CommandError(f"{name_of(file)}: {what} has no member {unknown!r}", ExitCode.USAGE)
     return found
 
 

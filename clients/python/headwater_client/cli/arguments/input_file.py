@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import io
+import json
 import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Literal, NamedTuple
+from typing import IO, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 
+from headwater_client.cli.arguments.documents import name_of
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.models import Format
 
@@ -35,7 +40,10 @@ _MAGIC: Final[dict[bytes, InputFormat]] = {
     b"\xff\xff\xff\xff": "arrow",
 }
 _GZIP: Final = b"\x1f\x8b"
-_ARRAY_BYTES_MAX: Final = 256 * 1024 * 1024
+_JSON_BYTES_MAX: Final = 256 * 1024 * 1024
+# A row has fewer: a longer first line is the service's to refuse.
+_LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+_JSON_SPACE: Final = " \t\r\n"
 _TEXTS: Final = ("ndjson", "csv")
 
 
@@ -56,8 +64,8 @@ class RowsFile(NamedTuple):
 def rows_file(file: Path, chosen: InputFormat | None) -> Iterator[RowsFile]:
     """A file of rows; `-` is the standard input, of which a copy is kept until the write is accepted.
 
-    The format is the chosen one, or that of the name, or of the first bytes. A JSON array is sent as lines. Raises
-    CommandError.
+    The format is the chosen one, or that of the name, or of the first bytes. JSON that is no lines of objects, an array
+    or objects over several lines, is sent as lines. Raises CommandError.
     """
     with tempfile.TemporaryDirectory(prefix="headwater-") as scratch:
         path = file
@@ -67,13 +75,25 @@ def rows_file(file: Path, chosen: InputFormat | None) -> Iterator[RowsFile]:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         begin = _beginning(path)
         is_gzip = begin.startswith(_GZIP)
-        kind = chosen or _format(file, begin)
+        named = chosen or _named_format(file)
+        kind = named or _recognized_format(file, begin)
         if kind == "json":
-            if is_gzip:
-                raise CommandError("a JSON array cannot be compressed: send lines of JSON", ExitCode.USAGE)
-            path = _as_lines(path, Path(scratch) / "lines")
             kind = "ndjson"
+            if not _is_lines(path, name_of(file), is_gzip=is_gzip):
+                try:
+                    path, is_gzip = (
+                        _as_lines(path, name_of(file), Path(scratch) / "lines", is_gzip=is_gzip),
+                        False,
+                    )
+                except NotJson:
+                    # It may be lines of which the first is wrong: the service says so, or quarantines it.
+                    if named is not None:
+                        raise
         yield RowsFile(path, kind, is_gzip and kind in _TEXTS)
+
+
+class NotJson(CommandError):
+    """A file is no JSON of objects."""
 
 
 def _beginning(path: Path) -> bytes:
@@ -86,36 +106,87 @@ def _beginning(path: Path) -> bytes:
         raise CommandError(f"{path} cannot be read: {error.strerror}", ExitCode.USAGE) from error
 
 
-def _format(file: Path, begin: bytes) -> InputFormat:
+def _named_format(file: Path) -> InputFormat | None:
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _SUFFIXES:
-        return _SUFFIXES[suffixes[-1]]
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def _recognized_format(file: Path, begin: bytes) -> InputFormat:
     for magic, kind in _MAGIC.items():
         if begin.startswith(magic):
             return kind
     text = begin.lstrip()
-    if text.startswith(b"{") or not text:
-        return "ndjson"
-    if text.startswith(b"["):
+    if text.startswith((b"{", b"[")):
         return "json"
-    raise CommandError(f"{file}: the format is not known by its name: state --format", ExitCode.USAGE)
+    if not text:
+        return "ndjson"
+    raise CommandError(
+        f"{name_of(file)}: the format is not known by its name: state --format", ExitCode.USAGE
+    )
 
 
-def _as_lines(path: Path, lines: Path) -> Path:
-    """The objects of a JSON array as lines."""
-    if path.stat().st_size > _ARRAY_BYTES_MAX:
+@contextmanager
+def _opened(path: Path, name: str, *, is_gzip: bool) -> Iterator[IO[bytes]]:
+    try:
+        with cast("IO[bytes]", gzip.GzipFile(path)) if is_gzip else path.open("rb") as content:
+            yield content
+    except (OSError, EOFError, zlib.error) as error:
+        raise CommandError(f"{name} cannot be decompressed: {error}", ExitCode.USAGE) from error
+
+
+def _is_lines(path: Path, name: str, *, is_gzip: bool) -> bool:
+    """Whether the first line is an object of its own, so that the file is lines of JSON."""
+    with _opened(path, name, is_gzip=is_gzip) as content:
+        first = b"\n"
+        while first and not first.strip():
+            first = content.readline(_LINE_BYTES_MAX)
+    if not first or (len(first) == _LINE_BYTES_MAX and not first.lstrip().startswith(b"[")):
+        return True
+    try:
+        msgspec.json.decode(first, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _as_lines(path: Path, name: str, lines: Path, *, is_gzip: bool) -> Path:
+    """The objects of a JSON array, or objects one after another, as lines."""
+    with _opened(path, name, is_gzip=is_gzip) as content:
+        text = content.read(_JSON_BYTES_MAX + 1)
+    if len(text) > _JSON_BYTES_MAX:
         raise CommandError(
-            f"a JSON array is read as a whole, up to {_ARRAY_BYTES_MAX:,} bytes: send lines of JSON",
+            f"JSON that is not one object a line is read as a whole, up to {_JSON_BYTES_MAX:,} bytes: make lines of "
+            "it, such as by jq -c",
             ExitCode.USAGE,
         )
     try:
-        rows = msgspec.json.decode(path.read_bytes(), type=list[msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} is not a JSON array: {error}", ExitCode.USAGE) from error
-    with lines.open("wb") as file:
-        for row in rows:
-            file.write(msgspec.json.format(bytes(row), indent=-1) + b"\n")
+        rows = [msgspec.json.format(row, indent=-1) for row in _objects(text.removeprefix(codecs.BOM_UTF8))]
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise NotJson(
+            f"{name}: expected JSON objects, in an array, one after another, or one a line: {error}",
+            ExitCode.USAGE,
+        ) from error
+    lines.write_bytes(b"".join(row + b"\n" for row in rows))
     return lines
+
+
+def _objects(content: bytes) -> Iterator[bytes]:
+    """The texts of the members of an array, or of the values of which the content is a sequence. Raises ValueError."""
+    if content.lstrip().startswith(b"["):
+        yield from map(bytes, msgspec.json.decode(content, type=list[msgspec.Raw]))
+        return
+    text = content.decode()
+    decoder, place = json.JSONDecoder(), _after_space(text, 0)
+    while place < len(text):
+        _, end = decoder.raw_decode(text, place)
+        yield text[place:end].encode()
+        place = _after_space(text, end)
+
+
+def _after_space(text: str, place: int) -> int:
+    while place < len(text) and text[place] in _JSON_SPACE:
+        place += 1
+    return place
 
 
 class WatchedFile:

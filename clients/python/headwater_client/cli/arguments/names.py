@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from headwater_client.cli.arguments.moments import instant, instant_before
 
@@ -31,6 +31,8 @@ Texts = Annotated[Sequence[str] | None, Parameter(negative="")]
 """Texts that may have commas: a repeated flag."""
 InputFile = Annotated[Path, Parameter(converter=_file, n_tokens=1, allow_leading_hyphen=True)]
 """A file to read; `-` is the standard input."""
+Count = Annotated[int, Parameter(validator=validators.Number(gte=0))]
+"""How many of something: 0 or more."""
 Flag = Annotated[bool, Parameter(negative="")]
 """A flag that is off by default, and has no `--no-` form."""
 Ahead = Annotated[datetime | None, Parameter(converter=instant)]

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from headwater_client.cli.arguments.documents import json_of
-from headwater_client.cli.arguments.names import InputFile
+from headwater_client.cli.arguments.names import Count, InputFile
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
@@ -145,7 +145,7 @@ def runs(
     export: str,
     /,
     *,
-    limit: int = 50,
+    limit: Count = 50,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from headwater_client.cli.arguments.names import Names
+from headwater_client.cli.arguments.names import Count, Names
 from headwater_client.cli.printing.jobs_output import counts_text
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -18,7 +18,7 @@ def list_jobs(
     dataset: str | None = None,
     kind: Names = None,
     state: Names = None,
-    limit: int = 50,
+    limit: Count = 50,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.profiles import Profile, Profiles, profiles_file, read_profiles, write_profiles
-from headwater_client.cli.service import named
+from headwater_client.cli.service import named, require_url
 from headwater_client.client import Headwater
 
 
@@ -33,8 +33,7 @@ def login(url: str, /, *, profile: str = "default", default: bool = True) -> Non
         Whether commands that name no profile use this one.
     """
     url = url.rstrip("/")
-    if not url.startswith(("http://", "https://")):
-        raise CommandError(f"expected a URL such as https://lake.example.com, got {url}", ExitCode.USAGE)
+    require_url(url, "URL")
     api_key = (getpass("API key: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
     if not api_key or not api_key.isascii() or not api_key.isprintable():
         raise CommandError("expected an API key, such as hw_…, on the standard input", ExitCode.USAGE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from headwater_client.cli.arguments.names import Flag
+from headwater_client.cli.arguments.names import Count, Flag
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -27,7 +27,7 @@ def list_records(
     /,
     *,
     job: str | None = None,
-    limit: int = 100,
+    limit: Count = 100,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from headwater_client.cli.arguments.names import Before, Names
+import msgspec
+
+from headwater_client.cli.arguments.names import Before, Count, Names
 from headwater_client.cli.arguments.points import point
+from headwater_client.cli.failure import CommandError
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -20,7 +23,7 @@ def log(
     dataset: str,
     /,
     *,
-    limit: int = 50,
+    limit: Count = 50,
     action: Names = None,
     state: Names = None,
     since: Before = None,
@@ -170,7 +173,7 @@ def verify(
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
-    """Fold the feed of a dataset, and compare the result with its table.
+    """Fold the feed of a dataset, and compare the result with its table. The exit code is 1 if they differ.
 
     Example: `headwater verify orders`
 
@@ -185,7 +188,20 @@ def verify(
     """
     with service.client() as client:
         job = client.verify(dataset, version=version, wait=wait)
-    print_job(output, dataset, job)
+    if job.state != "succeeded" or job.result is None:
+        print_job(output, dataset, job)
+        return
+    found = job.result
+    compared = f"{found['rows']:,} rows, {found['changes']:,} changes, version {found['version']:,}"
+    if found["equal"]:
+        output.done(f"{dataset}: feed and table are equal: {compared}", job)
+        return
+    if not output.is_table():
+        output.item(job)
+    raise CommandError(
+        f"{dataset}: feed and table differ: {found['differences']:,} differences of {compared}. "
+        f"The first one: {msgspec.json.encode(found['first_difference']).decode()}"
+    )
 
 
 def list_savepoints(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:

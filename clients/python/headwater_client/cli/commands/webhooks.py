@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from headwater_client.cli.arguments.names import Names, Texts
+from headwater_client.cli.arguments.names import Count, Names, Texts
 from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -230,7 +230,7 @@ def deliveries(
     /,
     *,
     state: DeliveryState | None = None,
-    limit: int = 50,
+    limit: Count = 50,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from headwater_client.cli.printing.output import (
     builtins,
+    cell_of,
     encoded,
-    on_terminal,
+    in_colour,
     print_array,
     put,
     put_csv,
@@ -26,11 +27,11 @@ _FACTS: Final = ("offset", "op", "version", "system_time", "event_time", "correc
 
 def print_changes(changes: Iterable[Change], form: ChangeForm, record_key: Sequence[str]) -> None:
     """Prints changes one by one. In a table the key precedes the other columns of a row."""
+    changes = _each_at_once(changes)
     match form:
         case "table":
             for change in changes:
                 sys.stdout.write(f"{_line(change, record_key)}\n")
-                sys.stdout.flush()
         case "json":
             print_array(encoded(_members(change)) for change in changes)
         case "csv":
@@ -38,7 +39,13 @@ def print_changes(changes: Iterable[Change], form: ChangeForm, record_key: Seque
         case "ndjson":
             for change in changes:
                 put(f"{encoded(_members(change))}\n")
-                sys.stdout.flush()
+
+
+def _each_at_once(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes. What is printed of one is with the reader before the next one is awaited."""
+    for change in changes:
+        yield change
+        sys.stdout.flush()
 
 
 def _members(change: Change) -> dict[str, Any]:
@@ -55,11 +62,11 @@ def _flat(change: Change) -> dict[str, Any]:
 
 def _line(change: Change, record_key: Sequence[str]) -> str:
     op = change.op
-    if on_terminal() and op in _COLOURS:
+    if in_colour() and op in _COLOURS:
         op = f"\x1b[{_COLOURS[op]}m{op}\x1b[0m"
     names = [*(name for name in record_key if name in change.row)]
     names += [name for name in change.row if name not in names]
-    values = " ".join(visible(f"{name}={_value(change.row[name])}") for name in names)
+    values = " ".join(visible(f"{name}={cell_of(_value(change.row[name]))}") for name in names)
     return f"{change.offset:>8}  {time_text(change.system_time)}  {op}  {values}"
 
 

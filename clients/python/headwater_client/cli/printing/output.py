@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ Form = Literal["table", "json", "ndjson", "csv"]
 _GROUP: Final = Group("Output", sort_key=90)
 # Wide enough for every table: where no terminal breaks the lines, nothing else may.
 _WIDTH: Final = 100_000
+# A longer one would fill the terminal.
+_CELL_CHARACTERS_MAX: Final = 1_000
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -90,6 +93,11 @@ class Output:
 def on_terminal() -> bool:
     """Whether the output is a terminal."""
     return sys.stdout.isatty()
+
+
+def in_colour() -> bool:
+    """Whether colours are printed: on a terminal that has them, unless the environment has NO_COLOR."""
+    return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def put(text: str) -> None:
@@ -199,6 +207,17 @@ class _Cell(NamedTuple):
         return cls(visible(cell_text(value)), is_number)
 
 
+class LongText(str):
+    """The beginning of a long text, and how long the whole is."""
+
+
+def cell_of(text: str) -> str:
+    """The text; of one that would fill the terminal its beginning, as `LongText`."""
+    if len(text) <= _CELL_CHARACTERS_MAX:
+        return text
+    return LongText(f"{text[:_CELL_CHARACTERS_MAX]}… ({len(text):,} characters)")
+
+
 def cell_text(value: object) -> str:
     """A value as tables show it."""
     match value:
@@ -229,5 +248,7 @@ def bytes_text(number: float) -> str:
     return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} {_UNITS[0]}"
 
 
+LONG_VALUES: Final = "Long values are shortened. -o json shows them as a whole.\n"
+"""The note below a table with a `LongText`."""
 OUTPUT: Final = Output()
 """What no flag chooses."""

@@ -15,6 +15,9 @@ from cyclopts import Group, Parameter
 from headwater_client.arrow import ArrowData, required
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.output import (
+    LONG_VALUES,
+    LongText,
+    cell_of,
     cell_text,
     encoded,
     on_terminal,
@@ -33,8 +36,6 @@ _BINARY: Final = ("arrow", "parquet")
 TABLE_ROWS: Final = 100
 """How many rows a table has by default."""
 _EXTRA: Final = "cli"
-# A longer one would fill the terminal.
-_CELL_CHARACTERS_MAX: Final = 1_000
 
 
 @Parameter(name="*")
@@ -98,21 +99,15 @@ ROW_OUTPUT: Final = RowOutput()
 def _print_rows(rows: list[Mapping[str, Any]], names: Callable[[], Sequence[str]]) -> None:
     heading = list(rows[0]) if rows else names()
     cells = [[row.get(name) for name in heading] for row in rows]
-    shown = [[_shortened(cell) for cell in row] for row in cells]
+    shown = [[_shown(cell) for cell in row] for row in cells]
     print_table(heading, shown)
-    if any(isinstance(cell, _Shortened) for row in shown for cell in row):
-        sys.stderr.write("Long values are shortened. -o json shows them as a whole.\n")
+    if any(isinstance(cell, LongText) for row in shown for cell in row):
+        sys.stderr.write(LONG_VALUES)
 
 
-class _Shortened(str):
-    """The beginning of a text, and how long it is."""
-
-
-def _shortened(cell: Any) -> Any:
-    text = cell_text(cell)
-    if len(text) <= _CELL_CHARACTERS_MAX:
-        return cell
-    return _Shortened(f"{text[:_CELL_CHARACTERS_MAX]}… ({len(text):,} characters)")
+def _shown(cell: Any) -> Any:
+    text = cell_of(cell_text(cell))
+    return text if isinstance(text, LongText) else cell
 
 
 def _first(pages: Iterable[pa.Table], limit: int) -> Iterator[pa.Table]:

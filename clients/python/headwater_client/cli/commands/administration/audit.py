@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headwater_client.cli.arguments.moments import instant_before
+from headwater_client.cli.arguments.names import Count
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
@@ -24,7 +25,7 @@ def audit(
     outcome: Literal["allowed", "denied", "failed"] | None = None,
     since: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
     until: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
-    limit: int = 100,
+    limit: Count = 100,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from headwater_client.cli.arguments.names import Before, Flag, Names, Texts
+from headwater_client.cli.arguments.names import Before, Count, Flag, Names, Texts
 from headwater_client.cli.printing.changes_output import print_changes
 from headwater_client.cli.printing.output import OUTPUT, Output
 from headwater_client.cli.printing.rows_output import ROW_OUTPUT, TABLE_ROWS, RowOutput
@@ -24,7 +24,7 @@ def rows(
     columns: Names = None,
     partitions: Texts = None,
     order_by: Names = None,
-    limit: int | None = None,
+    limit: Count | None = None,
     version: int | None = None,
     as_of: Before = None,
     tag: str | None = None,
