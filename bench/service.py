@@ -25,7 +25,7 @@ import psutil
 
 from app.infra.runtime.stack import is_worker_ready
 from bench.cluster import Cluster
-from bench.processes import tree
+from bench.processes import processor_seconds, tree
 
 ROOT = Path(__file__).parents[1]
 API, WORKER = "app.main", "workers.main"
@@ -78,6 +78,19 @@ class Service:
             raise LookupError(f"no child of the service runs {module}")
         return found
 
+    def processor_seconds(self) -> dict[str, float]:
+        """Processor seconds so far, of APIs, workers, JVMs of Spark, tasks in Python, Postgres, and the rest."""
+        apis, workers = self.processes(API), self.processes(WORKER)
+        groups: dict[str, list[psutil.Process]] = {"api": apis, "worker": workers, "jvm": [], "tasks": []}
+        working = self.working()
+        for process in working:
+            if process not in workers:
+                groups["jvm" if process.name() == "java" else "tasks"].append(process)
+        servers = [each for each in tree(self.supervisor) if each not in working and each not in apis]
+        groups["postgres"] = [each for each in servers if each.name() == "postgres"]
+        groups["other"] = [each for each in servers if each.name() != "postgres"]
+        return {name: processor_seconds(processes) for name, processes in groups.items()}
+
     def working(self) -> list[psutil.Process]:
         """What does the work of jobs: the workers, Spark's JVM or its cluster, and all that they have started."""
         roots = [
@@ -93,11 +106,13 @@ def running_service(
     *,
     cluster: Cluster | None = None,
     waits_for_worker: bool = True,
+    by_make: bool = False,
 ) -> Iterator[Service]:
     """Starts a service in a new folder below `scratch`, and stops and removes it at the end.
 
     `environment`: settings of it. `cluster`: instead of the embedded service. `waits_for_worker`: whether it has one
-    when this returns, so that what is measured does not wait for its start.
+    when this returns, so that what is measured does not wait for its start. `by_make`: the embedded service is started
+    by `make up`, which checks that the environment is built.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     data = Path(tempfile.mkdtemp(prefix="headwater-bench-", dir=scratch))
@@ -106,6 +121,8 @@ def running_service(
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
     if cluster is None:
         command = [sys.executable, "-m", "clients.cli", "up", "--port", "0", "--data", str(data)]
+        if by_make:
+            command = ["make", "--no-print-directory", "up", "PORT=0", f"DATA={data}"]
         own |= environment or {}
     else:
         command = cluster.command(data, environment or {})
@@ -122,11 +139,12 @@ def running_service(
             note = _announced(process, data / "headwater.json", log)
             if waits_for_worker:
                 _await_worker(process, note, log)
+            started = psutil.Process(process.pid)
             yield Service(
                 url=note["url"],
                 api_key=note["api_key"],
                 data=data,
-                supervisor=psutil.Process(process.pid),
+                supervisor=started.children()[0] if by_make else started,
                 storage=data / ("storage" if cluster is None else _BUCKET),
             )
         finally:
@@ -157,6 +175,7 @@ def _await_worker(process: subprocess.Popen[bytes], note: Mapping[str, Any], log
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends the service. Make passes the signal on, and ends when the service has."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:

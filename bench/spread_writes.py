@@ -8,44 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from itertools import cycle
 from typing import Any
 
 import msgspec
-import psutil
 
 from bench.fairness import new_datasets, new_tenant
 from bench.options import chosen_cluster, parser
-from bench.processes import processor_seconds, tree
 from bench.report import percentiles, publish
-from bench.service import API, WORKER, Service, running_service
-from bench.small_writes import requests, send
+from bench.service import Service, running_service
+from bench.small_writes import in_turn, requests, send
 
 _KEYS = 10_000
 _WARM_SECONDS = 4.0
-
-
-def by_program(service: Service) -> dict[str, float]:
-    """Processor seconds of the service's processes so far."""
-    groups: dict[str, list[psutil.Process]] = {
-        "api": service.processes(API),
-        "driver": service.processes(WORKER),
-        "jvm": [],
-        "tasks": [],
-    }
-    for process in service.working():
-        if process not in groups["driver"]:
-            groups["jvm" if process.name() == "java" else "tasks"].append(process)
-    found = {name: processor_seconds(processes) for name, processes in groups.items()}
-    everything = processor_seconds(tree(service.supervisor))
-    # Postgres and Valkey; of a cluster, S3 and the proxy, too.
-    return {**found, "servers": everything - sum(found.values())}
-
-
-def in_turn(sources: list[Iterator[bytes]]) -> Iterator[bytes]:
-    """Requests of all sources, one of each in turn."""
-    return (next(source) for source in cycle(sources))
 
 
 def measure(
@@ -60,9 +34,9 @@ def measure(
     ]
     source = in_turn(sources)
     asyncio.run(send(service, source, clients, _WARM_SECONDS))
-    before, began = by_program(service), time.perf_counter()
+    before, began = service.processor_seconds(), time.perf_counter()
     answers = asyncio.run(send(service, source, clients, seconds))
-    took, after = time.perf_counter() - began, by_program(service)
+    took, after = time.perf_counter() - began, service.processor_seconds()
     if failed := [job for _, job in answers if job["state"] != "succeeded"]:
         raise SystemExit(f"{len(failed)} writes did not succeed: {msgspec.json.encode(failed[0]).decode()}")
     cost = {name: round((after[name] - before[name]) / len(answers) * 1000, 1) for name in after}

@@ -51,6 +51,12 @@ SCHEMA: Final = pa.schema(
 )
 
 
+def plain_definition(name: str) -> dict[str, Any]:
+    """The registration of a trips dataset without a key."""
+    keyed = definition(name, buckets=None)
+    return {member: keyed[member] for member in ("name", "schema")}
+
+
 def definition(name: str, *, buckets: int | None) -> dict[str, Any]:
     """The registration of a trips dataset, keyed by uuid and ordered by ts. Without `buckets` they grow."""
     types = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "double"}
@@ -125,5 +131,10 @@ def write_parquet(path: Path, numbers: np.ndarray, *, ts: int) -> None:
 
 def upsert_body(table: pa.Table) -> bytes:
     """The rows as the JSON body of an upsert."""
+    return write_body(table, "upsert")
+
+
+def write_body(table: pa.Table, operation: str) -> bytes:
+    """The rows as the JSON body of a write."""
     source = {"kind": "rows", "rows": table.to_pylist()}
-    return json.dumps({"operation": "upsert", "source": source}).encode()
+    return json.dumps({"operation": operation, "source": source}).encode()
