@@ -10,7 +10,7 @@ import msgspec
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 9457. Further members carry the facts."""
 
-    type: str
+    type: Annotated[str, msgspec.Meta(examples=["/problems/not-found"])]
     """`/problems/<code>`: stable, the same in every deployment, what programs should compare."""
     title: str
     """What went wrong, the same for every problem of the type."""

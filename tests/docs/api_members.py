@@ -2,8 +2,8 @@
 
 python -m tests.docs.api_members
 
-A table stands between `<!-- members of CreateKey -->`, which names a schema, or `<!-- parameters of GET /keys -->`, and
-`<!-- end -->`.
+A table stands between its mark and `<!-- end -->`. The marks are `<!-- members of CreateKey -->`, which names a schema,
+`<!-- kinds of SchemaChange -->`, of which it lists the forms, and `<!-- parameters of GET /keys -->`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.docs.api_values import default_of, shown_type
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENT: Final = ROOT / "docs" / "api.md"
 _MARKED: Final = re.compile(
-    r"(<!-- (members|parameters) of ([^>]+?) -->\n)(.*?)(<!-- end -->)", re.MULTILINE | re.DOTALL
+    r"(<!-- (members|kinds|parameters) of ([^>]+?) -->\n)(.*?)(<!-- end -->)", re.MULTILINE | re.DOTALL
 )
 
 _BODY: Final = re.compile(r"(Create(?!d)|Update|Put|Rotate|End)[A-Z]")
@@ -37,7 +37,7 @@ def published(text: str) -> str:
 
     def table(found: re.Match[str]) -> str:
         begin, kind, name, _, end = found.groups()
-        lines = _members(document, name) if kind == "members" else _parameters(document, name)
+        lines = _TABLES[kind](document, name)
         return "\n".join([begin.rstrip("\n"), "", *lines, "", end])
 
     return _MARKED.sub(table, text)
@@ -46,6 +46,12 @@ def published(text: str) -> str:
 def marked(text: str) -> list[str]:
     """What the tables of a text are of."""
     return [found[3] for found in _MARKED.finditer(text)]
+
+
+def by_hand(text: str) -> list[str]:
+    """The headings of the tables of members and of parameters that no mark has."""
+    headings = re.findall(r"^(\|.*)\n\|[-|: ]+\|$", _MARKED.sub("", text), re.MULTILINE)
+    return [heading for heading in headings if re.search(r"\b(members?|parameters?)\b", heading)]
 
 
 def _members(document: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -78,6 +84,18 @@ def _parameters(document: Mapping[str, Any], name: str) -> Iterator[str]:
                     default,
                 ]
             )
+
+
+def _kinds(document: Mapping[str, Any], name: str) -> Iterator[str]:
+    yield "| `kind` | members | effect |"
+    yield "|---|---|---|"
+    for kind, reference in document["components"]["schemas"][name]["discriminator"]["mapping"].items():
+        schema = document["components"]["schemas"][reference.rsplit("/", 1)[1]]
+        members = ", ".join(f"`{member}`" for member in schema["properties"] if member != "kind")
+        yield _line([f"`{kind}`", members, schema["description"]])
+
+
+_TABLES: Final = {"members": _members, "kinds": _kinds, "parameters": _parameters}
 
 
 def _line(cells: list[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.api_members import DOCUMENT, marked, openapi, published
+from tests.docs.api_members import DOCUMENT, by_hand, marked, openapi, published
 from tests.docs.api_values import default_of, shown_type
 
 
@@ -22,8 +22,18 @@ def test_marks_are_whole_and_name_each_thing_once() -> None:
     assert len(names) > 20
     assert len(set(names)) == len(names)
     assert (
-        len(names) == text.count("<!-- end -->") == len(re.findall(r"<!-- (?:members|parameters) of ", text))
+        len(names)
+        == text.count("<!-- end -->")
+        == len(re.findall(r"<!-- (?:members|kinds|parameters) of ", text))
     )
+
+
+def test_no_table_of_members_is_written_by_hand() -> None:
+    assert by_hand(DOCUMENT.read_text(encoding="utf-8")) == []
+    table = "| member | description |\n|---|---|\n| `name` | Its name. |\n"
+    assert by_hand(f"Text.\n\n{table}") == ["| member | description |"]
+    assert by_hand(f"<!-- members of CreateKey -->\n\n{table}\n<!-- end -->") == []
+    assert by_hand("| limit | value |\n|---|---|\n| rows | 1 |\n") == []
 
 
 def test_drift_is_noticed() -> None:

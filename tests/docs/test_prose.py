@@ -11,6 +11,7 @@ import pytest
 from tests.architecture.syntax import ROOT, parsed
 
 LINE_MAX = 120
+README_WORDS_MAX = 1_500
 
 # Code whose docstrings, comments and error messages are checked as well.
 CODE = (
@@ -132,6 +133,28 @@ def test_lines_of_prose_are_short(name):
         if len(line) > LINE_MAX and not line.startswith("|") and " " in line.lstrip("#*- ")
     }
     assert not long, f"more than {LINE_MAX} characters"
+
+
+def test_lines_of_comments_are_short():
+    """In files that ruff does not check."""
+    comments = re.compile(r"\s*(#|//|/?\*)")
+    names = tracked(
+        "Makefile", "Dockerfile", "**/*.ts", "**/*.toml", "**/*.yml", "**/*.yaml", "**/*.sh", "**/*.in"
+    )
+    assert {"Makefile", "clients/typescript/src/index.ts", "docker-compose.yml", "pyproject.toml"} <= set(
+        names
+    )
+    long = {
+        f"{name}:{number}": len(line)
+        for name in names
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > LINE_MAX and comments.match(line)
+    }
+    assert not long, f"more than {LINE_MAX} characters"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS_MAX
 
 
 @pytest.mark.parametrize("name", documents())

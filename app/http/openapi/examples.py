@@ -31,7 +31,7 @@ BY_NAME: Final[Mapping[str, Any]] = {
     "seconds": 604_800,
     "status": 200,
     "attempts": 1,
-    "type": "/problems/not-found",
+    "type": "string",
     "title": "There is no such thing",
     "detail": "there is no dataset 'orders'",
     "instance": "/datasets/orders",

@@ -44,7 +44,7 @@ export function connect(options: ConnectionOptions): Client {
   });
 }
 
-/** The job once it has succeeded. Throws ProblemError if it fails or is cancelled, JobUnfinishedError after `seconds`. */
+/** The job once it succeeds. Throws ProblemError if it fails or is cancelled, JobUnfinishedError after `seconds`. */
 export async function waitForJob(client: Client, job: string, seconds = 600): Promise<Job> {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {

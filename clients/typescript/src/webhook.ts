@@ -28,9 +28,9 @@ export class InvalidSignatureError extends Error {
  * The message of a webhook, once its signature is verified. Throws InvalidSignatureError, and TypeError for a malformed
  * secret.
  *
- * `secret`: that of the webhook (`whsec_…`), or several, of which one has to match. `body`: as it was received, byte for
- * byte. `toleranceSeconds`: how much the clocks of the sender and of this machine may differ, which bounds how late a
- * copied message is accepted. The signature is compared by Web Crypto, in constant time.
+ * `secret`: that of the webhook (`whsec_…`), or several, of which one has to match. `body`: as it was received, byte
+ * for byte. `toleranceSeconds`: how much the clocks of the sender and of this machine may differ, which bounds how late
+ * a copied message is accepted. The signature is compared by Web Crypto, in constant time.
  */
 export async function verifyWebhook(
   secret: string | Array<string>,

@@ -127,6 +127,12 @@ def test_each_schema_has_an_example_that_fits_it(name):
     assert [f"{error.instance_path} {error.message}" for error in validator.iter_errors(example)] == []
 
 
+def test_types_in_examples_are_types_of_columns_or_of_problems():
+    schemas = DOCUMENT["components"]["schemas"]
+    types = {name: schemas[name]["examples"][0]["type"] for name in ("CreateField", "WidenField", "Problem")}
+    assert types == {"CreateField": "string", "WidenField": "string", "Problem": "/problems/not-found"}
+
+
 @pytest.mark.parametrize("operation_id", OPERATIONS)
 def test_each_body_of_an_operation_has_an_example(operation_id):
     operation = OPERATIONS[operation_id]
