@@ -12,11 +12,20 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from app.access.audit.service import Audit
-from app.access.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
+from app.access.audit.values import (
+    Access,
+    AccessOutcome,
+    AccessVia,
+    Caller,
+    NewEntry,
+    RequestedOperation,
+    outcome_of,
+)
 from app.access.tenants.values import KeyScope, Principal
 from app.http.auth import PUBLIC, SAFE_METHODS, scope_of
 from app.http.limits.threads import Threads
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
+from app.http.protocols import INNER, client_address
 from app.http.request import ACT_BODY, DATASET_NAME
 
 _ACT: Final = "headwater_act"
@@ -45,7 +54,7 @@ class AuditedRequests:
             return
         state = scope["state"]
         principal: Principal = connection.user
-        operation, address = _operation(scope, handler), _address(scope)
+        operation, address = _operation(scope, handler), client_address(scope) or None
         resources = {
             name: str(value)[:_TEXT_CHARACTERS_MAX] for name, value in connection.path_params.items()
         }
@@ -58,6 +67,7 @@ class AuditedRequests:
                 status=int(getattr(handler, "status_code", 200)),
                 resources={**resources, **ids},
                 members=_members(state.get(ACT_BODY, b"")) | _trial(scope),
+                via=_via(scope),
                 address=address,
                 request_id=str(state.get(REQUEST_ID, "")),
             )
@@ -88,8 +98,9 @@ class AuditedRequests:
                 outcome=outcome,
                 status=status,
                 code=state.get(PROBLEM_CODE),
+                via=_via(scope),
                 dataset=_dataset(scope) if has_access else None,
-                address=None if has_access else _address(scope),
+                address=None if has_access else client_address(scope) or None,
                 digest=_digest(scope) if principal is None else None,
             )
         )
@@ -118,9 +129,8 @@ def _caller(principal: Principal) -> Caller:
     )
 
 
-def _address(scope: Any) -> str | None:
-    client = scope.get("client")
-    return None if client is None else str(client[0])
+def _via(scope: Any) -> AccessVia:
+    return AccessVia.CONSOLE if INNER in scope else AccessVia.API
 
 
 def _dataset(scope: Any) -> str | None:

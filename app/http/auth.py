@@ -16,7 +16,7 @@ from app.access.tenants.errors import TenantSuspended
 from app.access.tenants.values import ActorKind, Credential, KeyScope, Principal, seen_in_part
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import PARTY, Threads
-from app.http.protocols import INNER, SCHEME
+from app.http.protocols import INNER, SCHEME, client_address
 from app.http.waiting.request_credential import Permit, RequestCredential
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -109,7 +109,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         scope: Any = connection.scope
         inner: Credential | None = scope.get(INNER)
         if inner is not None:
-            principal = await self._credentials.principal(inner, _address(connection))
+            principal = await self._credentials.principal(inner, client_address(connection.scope))
             if principal is None:
                 raise Unauthorized("the session has ended: sign in again")
             return self._result(connection, inner, principal)
@@ -117,7 +117,7 @@ class Authentication(AbstractAuthenticationMiddleware):
 
     async def _derived(self, scheme: Scheme, connection: ASGIConnection) -> AuthenticationResult:
         credential, details = await scheme.authenticate(connection)
-        principal = await self._credentials.principal(credential, _address(connection))
+        principal = await self._credentials.principal(credential, client_address(connection.scope))
         if principal is None:
             raise Unauthorized("the credential from which this one was derived is not valid any more")
         if principal.kind is ActorKind.RECIPIENT and principal.suspension is not None:
@@ -133,7 +133,7 @@ class Authentication(AbstractAuthenticationMiddleware):
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal, credential = None, api_key_of(connection)
         if scheme.lower() == "bearer":
-            principal = await self._credentials.principal(credential, _address(connection))
+            principal = await self._credentials.principal(credential, client_address(connection.scope))
         if principal is None:
             raise Unauthorized("the credential is not a valid API key; send `Authorization: Bearer hw_…`")
         return self._result(connection, credential, principal)
@@ -146,10 +146,6 @@ class Authentication(AbstractAuthenticationMiddleware):
             self._credentials, credential, principal, connection, self._permits
         )
         return AuthenticationResult(user=principal, auth=request_credential)
-
-
-def _address(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    return "" if connection.client is None else connection.client.host
 
 
 def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

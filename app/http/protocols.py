@@ -26,6 +26,12 @@ class RequestAsSent(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]]
 
 
+def client_address(scope: Mapping[str, Any]) -> str:
+    """The address of the client: of the connection, or as a trusted proxy names it. Empty if there is none."""
+    client = scope.get("client")
+    return "" if client is None else str(client[0])
+
+
 def is_head(scope: Mapping[str, Any]) -> bool:
     """Whether the client has sent HEAD. The handler is that of GET."""
     request: RequestAsSent = scope["state"][AS_SENT]

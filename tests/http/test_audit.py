@@ -16,7 +16,7 @@ from app.access.tenants.values import new_api_key
 from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE
-from tests.support.http import ORDERS, problem, upsert
+from tests.support.http import ORDERS, TLS, problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service
 
@@ -105,6 +105,31 @@ def test_reads_and_writes_are_counted(tenant: Tenant):
         tenant.made.key_id,
     )
     assert (written["count"], written["status"], written["members"]) == (1, 202, {})
+
+
+def test_requests_of_the_console_are_marked(tenant: Tenant):
+    tenant.client.get("/datasets")
+    with httpx2.Client(base_url=tenant.service.url, trust_env=False, verify=TLS) as browser:
+        browser.post("/console/session", data={"api_key": tenant.made.api_key})
+        page = browser.get("/console/keys").text
+        token = page.split('name="token" value="')[1].split('"')[0]
+        form = {"token": token, "name": "made-by-hand", "scopes": "read"}
+        assert browser.post("/console/keys", data=form).status_code == 200
+        assert browser.get("/console/keys?page_token=x").status_code == 400
+        browser.get("/console/datasets")
+    tenant.client.post("/keys", json={"name": "made-by-a-program", "scopes": ["read"]})
+    of_console, of_api = (counted(tenant.entries(via=via)) for via in ("console", "api"))
+    assert {each["via"] for each in of_console.values()} == {"console"}
+    assert {each["key_id"] for each in of_console.values()} == {tenant.made.key_id}
+    assert of_console["create_key", None]["members"]["name"] == "made-by-hand"
+    assert of_console["list_keys", None]["count"] == 1
+    assert of_console["list_keys", "invalid-request"]["count"] == 1
+    assert ("list_datasets", None) not in of_console
+    assert ("read_overview", None) in of_console
+    assert of_api["create_key", None]["members"]["name"] == "made-by-a-program"
+    assert of_api["list_datasets", None]["count"] == 1
+    assert not {operation for operation, _ in of_api} & {"list_keys", "read_overview"}
+    problem(tenant.client.get("/audit", params={"via": "mail"}), 400, "invalid-request")
 
 
 def test_denials_are_counted_in_a_bounded_number_of_entries(tenant: Tenant, service: Service):

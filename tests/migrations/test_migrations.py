@@ -22,6 +22,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
+from app.access.audit.repository import AuditStore
+from app.access.audit.values import AccessVia, AuditFilter
 from app.access.tenants.bootstrap import initialise, migrate
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.values import TokenClaims, TokenIdentity
@@ -401,6 +403,19 @@ NESTED_SCHEMAS = f"""
         ('{TENANT}', '{DATASET}', 1, '{{"id": 1, "fields": [{ID_FIELD}, {EARLIER_FIELDS}]}}'),
         ('{TENANT}', '{DATASET}', 2, '{{"id": 2, "last_field_id": 5, "fields": [{ID_FIELD}, {NESTED_FIELDS}]}}');
 """
+
+
+AUDITED = f"""
+    INSERT INTO audit (tenant_id, id, operation, method, route, resources, members, outcome, status)
+    VALUES ('{TENANT}', '55555555-5555-7555-8555-555555555551', 'list_datasets', 'GET', '/datasets', '{{}}', '{{}}',
+            'allowed', 200);
+"""
+
+
+def test_entries_of_before_are_of_the_api(postgres: TestServer) -> None:
+    with upgraded(postgres, "0048", AUDITED) as database:
+        page = AuditStore(database).entries(TENANT, AuditFilter(), page_size=9, page_token=None)
+        assert [(each.operation, each.via) for each in page.items] == [("list_datasets", AccessVia.API)]
 
 
 def test_members_of_earlier_schemas_get_one_id_for_all_versions(postgres: TestServer) -> None:

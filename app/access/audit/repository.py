@@ -9,7 +9,15 @@ from typing import Any, Final
 from sqlalchemy import ColumnClause, Connection, Row, column, delete, insert, select, text
 
 from app.access.audit.tables import audit
-from app.access.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter, Caller, NewEntry
+from app.access.audit.values import (
+    UNAUTHENTICATED,
+    AccessOutcome,
+    AccessVia,
+    AuditEntry,
+    AuditFilter,
+    Caller,
+    NewEntry,
+)
 from app.access.tenants.tables import api_keys
 from app.infra.db.acts import begin_act
 from app.infra.db.session import Database
@@ -57,6 +65,7 @@ class AuditStore:
             audit.c.key_id: entry_filter.key_id,
             audit.c.operation: entry_filter.operation,
             audit.c.outcome: None if entry_filter.outcome is None else entry_filter.outcome.value,
+            audit.c.via: None if entry_filter.via is None else entry_filter.via.value,
         }
         for each, value in conditions.items():
             if value is not None:
@@ -96,7 +105,8 @@ class AuditStore:
 def _entry_of(row: Row[Any]) -> AuditEntry:
     """The entry in a row of _COLUMNS."""
     tenant_id = None if row.tenant_id == UNAUTHENTICATED else row.tenant_id
-    return AuditEntry(**{**row._asdict(), "tenant_id": tenant_id, "outcome": AccessOutcome(row.outcome)})
+    values = {"tenant_id": tenant_id, "outcome": AccessOutcome(row.outcome), "via": AccessVia(row.via)}
+    return AuditEntry(**{**row._asdict(), **values})
 
 
 def has_changed(connection: Connection) -> bool:
@@ -118,6 +128,7 @@ def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
         "method": entry.operation.method,
         "route": entry.operation.path,
         "outcome": entry.outcome.value,
+        "via": entry.via.value,
         **{
             name: getattr(entry, name)
             for name in ("resources", "members", "address", "status", "code", "request_id", "count")

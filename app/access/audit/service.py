@@ -207,6 +207,7 @@ def _entry(access: Access, counter: _Count, now: float) -> NewEntry:
         status=access.status,
         code=access.code,
         resources={} if access.dataset is None else {"dataset": access.dataset},
+        via=access.via,
         address=access.address,
         count=counter.count,
         first_age_seconds=now - counter.first,

@@ -35,6 +35,7 @@ audit: Final = Table(
     Column("route", Text, nullable=False),
     json_column("resources", dict[str, str]),
     json_column("members", dict[str, Any]),
+    Column("via", Text, nullable=False, server_default="api"),
     Column("address", Text),
     Column("outcome", Text, nullable=False),
     integer_column("status"),

@@ -23,6 +23,15 @@ class AccessOutcome(str, Enum):
     """It was refused for another reason, or failed."""
 
 
+class AccessVia(str, Enum):
+    """Where a request came from, as the audit has it."""
+
+    API = "api"
+    """From a client."""
+    CONSOLE = "console"
+    """From a page or a form of the console."""
+
+
 def outcome_of(status: int) -> AccessOutcome:
     """The outcome that an HTTP status stands for."""
     if status < 400:
@@ -57,6 +66,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     outcome: AccessOutcome
     status: int
     code: str | None = None
+    via: AccessVia = AccessVia.API
     dataset: str | None = None
     address: str | None = None
     digest: bytes | None = None
@@ -91,6 +101,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What it was about, by kind: ids or names."""
     members: dict[str, Any]
     """The members of its body. The value is null unless it is known to be no secret."""
+    via: AccessVia
+    """Where it came from: `console` for what a page or a form of the console has sent, else `api`."""
     address: str | None
     """The address of the client as the service sees it; null for requests that read or write data."""
     outcome: AccessOutcome
@@ -113,6 +125,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None
     resources: dict[str, str] = {}
     members: dict[str, Any] = {}
+    via: AccessVia = AccessVia.API
     address: str | None = None
     request_id: str | None = None
     count: int = 1
@@ -127,5 +140,6 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str | None = None
     operation: str | None = None
     outcome: AccessOutcome | None = None
+    via: AccessVia | None = None
     since: datetime | None = None
     until: datetime | None = None

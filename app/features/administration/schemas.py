@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.access.audit.values import AccessOutcome, AuditEntry, AuditFilter
+from app.access.audit.values import AccessOutcome, AccessVia, AuditEntry, AuditFilter
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.usage import Usage, UsageFilter, UsageOf
 from app.access.tenants.values import (
@@ -67,6 +67,8 @@ class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
     """Entries of this operation, for example `create_key`."""
     outcome: AccessOutcome | None = None
     """Entries with this outcome."""
+    via: AccessVia | None = None
+    """Entries of requests of the console (`console`), or of all others (`api`)."""
     since_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     """Entries from this time on."""
     until_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
@@ -78,6 +80,7 @@ class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
             key_id=self.key,
             operation=self.operation,
             outcome=self.outcome,
+            via=self.via,
             since=self.since_time,
             until=self.until_time,
         )

@@ -201,6 +201,20 @@ def test_audit_is_filtered_by_its_address(visitor: httpx2.Client, client: httpx2
     assert "expected a date" in page(visitor, "/console/audit?since_time=x", 400).text
 
 
+def test_audit_marks_what_pages_have_requested(visitor: httpx2.Client, client: httpx2.Client) -> None:
+    client.post("/keys", json={"name": "by-a-program", "scopes": ["read"]})
+    tenant = client.get("/me").json()["tenant"]["id"]
+    address = f"/console/audit?tenant={tenant}&operation=create_key"
+    root = page(visitor, "/console/keys")
+    assert submit(visitor, root, "/console/keys", name="by-hand", scopes="read").status_code == 200
+    by_hand, by_program = page(visitor, address).rows()[1:3]
+    assert by_hand[-1].startswith("console")
+    assert by_program[-1].startswith("api")
+    only = page(visitor, f"{address}&via=console")
+    assert [row[2] for row in only.rows()[1:]] == [by_hand[2]]
+    assert "selected" in only.one("select", name="via").one("option", value="console").attributes
+
+
 def test_audit_of_a_tenant_has_its_own_entries_and_pages(
     service: Service, sign_in: Callable[[str], httpx2.Client]
 ) -> None:

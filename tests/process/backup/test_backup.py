@@ -323,6 +323,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("webhook_deliveries", "next_snapshot"),
         ("datasets", "description"),
         ("datasets", "expected_every_seconds"),
+        ("audit", "via"),
         ("datasets", "member_ids"),
         ("schema_versions", "member_ids"),
         ("files", "written_at"),

@@ -22,6 +22,7 @@ from app.http.body_stream import read_body, require_media_type
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
 from app.http.parameters.query_parameters import ANY_PARAMETERS
+from app.http.protocols import client_address
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.kernel.format.errors import FieldError, InvalidRequest
@@ -53,8 +54,7 @@ async def give_token(request: ApiRequest, credentials: Provided[Credentials]) ->
                 f"grant_type {other!r} is not offered; send {_CREDENTIALS} or {_EXCHANGE}",
                 grant_types=[_CREDENTIALS, _EXCHANGE],
             )
-    address = "" if request.client is None else request.client.host
-    principal = await credentials.principal(token, address)
+    principal = await credentials.principal(token, client_address(request.scope))
     if principal is None or (client_id and not _is_client(principal, client_id)):
         raise Unauthorized("client_secret is no valid API key, or client_id is not its id")
     seconds = TOKEN_SECONDS if principal.valid_seconds is None else principal.valid_seconds

@@ -11,6 +11,7 @@ from app.access.errors import Unauthorized
 from app.access.tenants.values import Actor, ActorKind, ActorSecret
 from app.features.sharing.values import SHARE_TOKEN
 from app.http.credential_cache import Credentials
+from app.http.protocols import client_address
 
 SHARE_TOKENS: Final = "share_tokens"
 """The name of the scheme, which handlers state as their option `SCHEME`."""
@@ -31,9 +32,8 @@ class ShareTokenScheme:
             )
         principal = None
         if scheme.lower() == "bearer" and SHARE_TOKEN.fullmatch(token.strip()):
-            address = "" if connection.client is None else connection.client.host
             secret = ActorSecret(ActorKind.RECIPIENT, token.strip())
-            principal = await self.credentials.principal(secret, address)
+            principal = await self.credentials.principal(secret, client_address(connection.scope))
         if principal is None:
             raise Unauthorized(
                 "the credential is not the token of a recipient, or it has expired or was revoked: request another "

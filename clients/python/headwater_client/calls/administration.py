@@ -76,14 +76,16 @@ class AdministrationCalls(Connection):
         key: str | None = None,
         operation: str | None = None,
         outcome: str | None = None,
+        via: str | None = None,
         since_time: datetime | None = None,
         until_time: datetime | None = None,
     ) -> AsyncGenerator[AuditEntry, None]:
         """Who requested what, the newest first: of the own tenant, or, for an operator, of all tenants.
 
         `tenant`: an id or a name, for operators. `key`: an id. `outcome`: `allowed`, `denied` or `failed`.
+        `via`: `console` for requests of pages and forms of the console, `api` for all others.
         """
-        query = {"tenant": tenant, "key": key, "operation": operation, "outcome": outcome}
+        query = {"tenant": tenant, "key": key, "operation": operation, "outcome": outcome, "via": via}
         times = {"since_time": since_time, "until_time": until_time}
         sent = query | {name: None if time is None else time.isoformat() for name, time in times.items()}
         return self._items("/audit", AuditPage, sent)

@@ -37,6 +37,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What it was about, by kind: ids or names."""
     members: dict[str, Any]
     """The members of its body. The value is null unless it is known to be no secret."""
+    via: str
+    """Where it came from: `console` for what a page or a form of the console has sent, else `api`."""
     address: str | None
     """The address of the client as the service sees it; null for requests that read or write data."""
     outcome: str

@@ -12,6 +12,7 @@ from app.features.console.visit import Visit, together
 _PAGE_SIZE: Final = 50
 _NAMES: Final = 500
 _OUTCOMES: Final = ("", "allowed", "denied", "failed")
+_VIA: Final = ("", "api", "console")
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "allowed": ("good", "allowed"),
     "denied": ("warning", "denied"),
@@ -30,6 +31,7 @@ async def _read(visit: Visit) -> Context:
             key=query.get("key"),
             operation=query.get("operation"),
             outcome=query.get("outcome"),
+            via=query.get("via"),
             tenant=query.get("tenant"),
             **{name: moment_of(name, text) for name, text in times.items() if text},
         ),
@@ -40,6 +42,7 @@ async def _read(visit: Visit) -> Context:
         "items": page["items"],
         "next_token": page["next_page_token"],
         "outcomes": _OUTCOMES,
+        "sources": _VIA,
         "kinds": _KINDS,
         "keys": keys,
         "names": {each["id"]: each["name"] for each in (*keys, *tenants) if each["name"]},

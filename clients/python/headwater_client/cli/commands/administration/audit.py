@@ -23,6 +23,7 @@ def audit(
     key: str | None = None,
     operation: str | None = None,
     outcome: Literal["allowed", "denied", "failed"] | None = None,
+    via: Literal["api", "console"] | None = None,
     since: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
     until: Annotated[datetime | None, Parameter(converter=instant_before)] = None,
     limit: Count = 100,
@@ -43,6 +44,8 @@ def audit(
         The name of an operation, for example create_key.
     outcome
         What happened.
+    via
+        Only requests of the console, or only those that are not.
     since
         Only from this time on, such as 2026-11-29 (UTC), or 12h for the last twelve hours.
     until
@@ -52,7 +55,13 @@ def audit(
     """
     with service.client() as client:
         found = client.audit(
-            tenant=tenant, key=key, operation=operation, outcome=outcome, since_time=since, until_time=until
+            tenant=tenant,
+            key=key,
+            operation=operation,
+            outcome=outcome,
+            via=via,
+            since_time=since,
+            until_time=until,
         )
         names = _names(client) if output.is_table() else {}
         output.items(islice(found, limit), _columns(names))
@@ -76,6 +85,7 @@ def _columns(names: Mapping[str, str]) -> Sequence[TableColumn[AuditEntry]]:
         TableColumn("AT", lambda each: each.at),
         TableColumn("TENANT", lambda each: names.get(each.tenant_id or "", each.tenant_id)),
         TableColumn("KEY", lambda each: each.key_name or each.key_id),
+        TableColumn("VIA", lambda each: each.via),
         TableColumn("ADDRESS", lambda each: each.address),
         TableColumn("OPERATION", lambda each: each.operation),
         TableColumn("RESOURCES", resources),

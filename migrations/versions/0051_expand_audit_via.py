@@ -1,0 +1,19 @@
+"""The audit has where a request came from: from a client, or from a page or a form of the console.
+
+Revision ID: 0051
+Revises: 0048
+"""
+
+from alembic import op
+
+revision = "0051"
+down_revision = "0048"
+branch_labels = None
+depends_on = None
+
+STATEMENTS = ("ALTER TABLE audit ADD COLUMN via text NOT NULL DEFAULT 'api'",)
+
+
+def upgrade() -> None:
+    for statement in STATEMENTS:
+        op.execute(statement)
