@@ -46,8 +46,8 @@ def _actors(platform: Platform) -> Mapping[ActorKind, ActorStore]:
     return {ActorKind.SESSION: _sessions(platform)}
 
 
-def _schemes(_: ApiProcess) -> Mapping[str, Scheme]:
-    return {CONSOLE_SESSIONS: ConsoleSessionScheme()}
+def _schemes(process: ApiProcess) -> Mapping[str, Scheme]:
+    return {CONSOLE_SESSIONS: ConsoleSessionScheme(public_url=process.platform.settings.public_url)}
 
 
 API: Final = FeatureApi(

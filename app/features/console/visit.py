@@ -14,11 +14,14 @@ import msgspec
 from app.access.tenants.values import KeyScope, Principal
 from app.features.console.inner_requests import (
     RESPONSE_BYTES_MAX,
+    RESPONSE_SECONDS_MAX,
     EncodedPath,
     InnerResponse,
     ResponseTooLarge,
+    ResponseTooSlow,
     encoded_path,
 )
+from app.features.console.navigation import Place, is_open, places_of
 from app.http.limits.threads import Threads
 
 _OK_MAX: Final = 399
@@ -29,6 +32,13 @@ JSON: Final = "application/json"
 _DECODED_BYTES_MAX: Final = 256 * 1024
 _CALLS_MAX: Final = 200
 _OPTION_MAX: Final = 2_000
+TOO_SLOW: Final[Mapping[str, Any]] = {
+    "title": "too slow for a page",
+    "status": 504,
+    "detail": f"the API has not responded within {RESPONSE_SECONDS_MAX:.0f} s: load the page again. What a form has "
+    "requested may have been done nevertheless",
+}
+"""The problem of a response that does not come in time."""
 TOO_LARGE: Final = 413
 """The status of the problem of a response that is too large for a page."""
 
@@ -84,7 +94,7 @@ class Sender(Protocol):
         body: bytes = b"",
         bytes_max: int = RESPONSE_BYTES_MAX,
     ) -> InnerResponse:
-        """The response. Raises ResponseTooLarge."""
+        """The response. Raises ResponseTooLarge, ResponseTooSlow."""
         ...
 
 
@@ -144,8 +154,8 @@ class PageApi:
     ) -> InnerResponse:
         """The response to a request, with its headers. A body that is no text of bytes is sent as JSON.
 
-        Raises ApiProblem for a status of 400 and above, with the status 413 for a body of more than `bytes_max`, and
-        for more requests than a page may send.
+        Raises ApiProblem for a status of 400 and above, with the status 413 for a body of more than `bytes_max`, with
+        504 for a response that does not come in time, and for more requests than a page may send.
         """
         if len(self.calls) >= _CALLS_MAX:
             detail = f"a page or a form sends at most {_CALLS_MAX} requests to the API"
@@ -165,8 +175,10 @@ class PageApi:
             )
             members = {"title": "too large for a page", "status": TOO_LARGE, "detail": detail}
             raise ApiProblem(members) from None
+        except ResponseTooSlow:
+            raise ApiProblem(TOO_SLOW) from None
         if response.status > _OK_MAX:
-            raise ApiProblem(_members(response))
+            raise ApiProblem(problem_of(response))
         return response
 
 
@@ -193,6 +205,15 @@ class Visit:
     def may(self, scope: str) -> bool:
         """Whether the credential has this scope on some dataset at least: `read`, `write`, `manage`, `operate`."""
         return KeyScope(scope) in self.principal.scopes
+
+    @property
+    def places(self) -> list[Place]:
+        """The pages of the navigation that the credential may open."""
+        return places_of(self.principal)
+
+    def opens(self, path: str) -> bool:
+        """Whether the credential may open a page of the navigation, such as `/console/audit`."""
+        return is_open(path, self.principal)
 
     def link(self, path: str = "", /, **changes: Any) -> str:
         """This page with other options: one that is None is left out. `path`: of another page.
@@ -254,7 +275,8 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _members(response: InnerResponse) -> Mapping[str, Any]:
+def problem_of(response: InnerResponse) -> Mapping[str, Any]:
+    """The members of the problem document of a response."""
     try:
         members = response.value()
     except msgspec.DecodeError:

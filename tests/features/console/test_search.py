@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx2
+import pytest
 
+from app.features.console.pages.search import dataset_and_rest
 from tests.support.http import ORDERS, upsert
 from tests.support.pages import PageElement, page
 
@@ -68,3 +71,23 @@ def test_what_does_not_exist_or_is_not_granted_is_not_shown(
     reader = restricted({"datasets": "orders"})
     assert matches(search(reader, "orders")) == [["dataset", "orders"]]
     assert "Nothing has this name" in search(reader, "secret_orders 1").text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("orders", ("orders", "")),
+        ("orders 42", ("orders", "42")),
+        ("orders / 42 43", ("orders", "42 43")),
+        ("/orders", ("", "orders")),
+        ("orders/", ("orders", "")),
+    ],
+)
+def test_a_text_is_a_dataset_and_what_is_in_it(text: str, parts: tuple[str, str]) -> None:
+    assert dataset_and_rest(text) == parts
+
+
+def test_a_long_text_is_divided_in_time_that_is_linear_in_it() -> None:
+    began = time.process_time()
+    assert dataset_and_rest("a" + "/" * 200_000 + "b\nc") == ("a", "b\nc")
+    assert time.process_time() - began < 5

@@ -12,7 +12,6 @@ import httpx2
 import pytest
 
 from app.access.tenants.values import TenantChange, TenantState
-from app.features.console.handlers.credentials import cookie_name
 from app.features.console.values import new_secret
 from app.http.credential_cache import ADDRESS_LOOKUPS_MAX
 from app.infra.runtime.valkey import EmbeddedValkey
@@ -36,6 +35,15 @@ def operator_key(service: Service) -> str:
 def link(service: Service, operator_key: str) -> str:
     with service.client(operator_key) as api:
         return str(api.post("/sign-in-links").json()["url"])
+
+
+def cookie_of(client: httpx2.Client, key: str) -> tuple[str, str, list[str]]:
+    """The name, the value and the attributes of the cookie of a new session."""
+    begun = client.post("/console/session", data={"api_key": key})
+    assert begun.status_code == 303, begun.text
+    pair, *attributes = begun.headers["set-cookie"].split("; ")
+    name, _, value = pair.partition("=")
+    return name, value, attributes
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +151,7 @@ def test_a_sign_in_ends_the_session_that_the_browser_had(browser: Any, operator_
 def test_a_session_never_has_a_secret_that_a_client_chose(browser: Any, operator_key: str) -> None:
     client = browser()
     chosen = new_secret()
-    name = cookie_name(client.build_request("GET", "/console"))
+    name = cookie_of(browser(), operator_key)[0]
     begun = client.post(
         "/console/session", data={"api_key": operator_key}, headers={"Cookie": f"{name}={chosen}"}
     )
@@ -205,9 +213,41 @@ def test_a_cookie_is_for_https_where_clients_come_by_https(behind_proxy: Service
         assert client.post("/console/session", data={"api_key": key}, headers=other).status_code == 403
 
 
-def test_a_cookie_of_http_is_not_for_https_only(browser: Any, operator_key: str) -> None:
-    begun = browser().post("/console/session", data={"api_key": operator_key})
-    assert "Secure" not in begun.headers["set-cookie"]
+def test_a_cookie_of_https_is_one_of_the_host_alone(behind_proxy: Service) -> None:
+    key = behind_proxy.new_key("hosted")
+    with httpx2.Client(base_url=behind_proxy.url, trust_env=False, verify=TLS, headers=PAGE) as client:
+        name, value, attributes = cookie_of(client, key)
+        # What browsers require of this prefix.
+        assert name.startswith("__Host-")
+        assert {"Secure", "Path=/"} <= set(attributes)
+        assert not [each for each in attributes if each.startswith("Domain")]
+        page = client.get("/console/datasets", headers={"Cookie": f"{name}={value}"})
+        assert page.status_code == 200
+        # One that another host of the domain could have set.
+        other = name.removeprefix("__Host-")
+        assert client.get("/console/datasets", headers={"Cookie": f"{other}={value}"}).status_code == 303
+        token = page.text.split('name="token" value="')[1].split('"')[0]
+        ended = client.post(
+            "/console/session/end", data={"token": token}, headers={"Cookie": f"{name}={value}"}
+        )
+        removed = ended.headers["set-cookie"]
+        assert removed.startswith((f'{name}=""', f"{name}=;"))
+        assert "Secure" in removed
+        assert "Path=/;" in removed + ";"
+
+
+def test_a_cookie_of_http_is_of_the_console_alone(browser: Any, operator_key: str) -> None:
+    name, _, attributes = cookie_of(browser(), operator_key)
+    assert name.startswith("headwater_console_")
+    assert "Secure" not in attributes
+    assert "Path=/console" in attributes
+
+
+def test_the_form_of_the_sign_in_is_small(browser: Any, operator_key: str) -> None:
+    large = {"api_key": operator_key, "next": "/console/" + "x" * 17_000}
+    assert browser().post("/console/session", data=large).status_code == 413
+    many = {"api_key": operator_key, **{f"f{number}": "" for number in range(1_001)}}
+    assert browser().post("/console/session", data=many).status_code == 400
 
 
 def test_a_link_of_a_stranger_replaces_no_session_unseen(

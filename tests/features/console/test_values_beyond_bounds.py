@@ -74,6 +74,60 @@ def test_the_end_of_a_key_beyond_the_bounds_is_refused(
     assert "expires_at: expected a date and a time" in checked_page(answer).text
 
 
+DEEP = "[" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("path", "action", "fields"),
+    [
+        ("/console/keys", "/console/keys", {"name": "deep", "grants": DEEP}),
+        (f"{BASE}/write", f"{BASE}/write", {"rows": DEEP}),
+        (f"{BASE}/write", f"{BASE}/write", {"rows": '{"id": ' + DEEP}),
+        (f"{BASE}/write", f"{BASE}/write", {"rows": DEEP, "dry": "on"}),
+        (f"{BASE}/settings", f"{BASE}/settings", {"services": DEEP}),
+        ("/console/sources", "/console/sources", {"definition": DEEP}),
+    ],
+    ids=["grants", "rows", "an object", "a dry run", "settings", "a source"],
+)
+def test_what_is_nested_too_deeply_is_refused(
+    visitor: httpx2.Client, orders: str, path: str, action: str, fields: dict[str, str]
+) -> None:
+    answer = submit(visitor, page(visitor, path), action, **fields)
+    assert answer.status_code in (303, 400), answer.text
+    if answer.status_code == 400:
+        assert checked_page(answer).all("div", role="alert")
+
+
+def test_a_record_that_is_nested_too_deeply_is_repaired_as_a_text(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str
+) -> None:
+    root = page(visitor, f"{BASE}/quarantine")
+    token = root.all("input", name="token")[0].attributes["value"]
+    fields = {"token": token, "id": "x", "original": '{"a": ' + DEEP, "value of a": DEEP}
+    answer = visitor.post(f"{BASE}/quarantine/redrive", data=fields)
+    assert answer.status_code in (400, 404), answer.text
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "nan", "inf"])
+def test_a_number_that_json_has_not_removes_no_limit(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, number: str
+) -> None:
+    tenant = client.get("/me").json()["tenant"]["id"]
+    address = f"/console/tenants/{tenant}"
+    assert client.patch(f"/tenants/{tenant}", json={"quotas": {"weight": 2.5}}).status_code == 200
+    fields = {"quota.weight": number}
+    answer = submit(visitor, page(visitor, address), f"{address}/quotas", **fields)
+    assert answer.status_code == 400, answer.text
+    assert client.get(f"/tenants/{tenant}").json()["quotas"] == {"weight": 2.5}
+    assert client.patch(f"/tenants/{tenant}", json={"quotas": {"weight": None}}).status_code == 200
+    before = client.get(orders).json()
+    answer = submit(
+        visitor, page(visitor, f"{BASE}/settings"), f"{BASE}/settings", **{"services.compaction.logs": number}
+    )
+    assert answer.status_code == 400, answer.text
+    assert client.get(orders).json() == before
+
+
 @pytest.mark.parametrize("digits", [19, 5_000])
 def test_a_number_of_too_many_digits_is_refused(visitor: httpx2.Client, orders: str, digits: int) -> None:
     fields = {"dataset": "orders", "url": "https://example.com/", "batch_changes_max": "9" * digits}

@@ -40,25 +40,37 @@ class ConsoleSession:
         return form_token(self.secret)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ConsoleSessionScheme:
-    """Finds the session of a request by its cookie."""
+    """Finds the session of a request by its cookie. `public_url`: the configured address of the service, if any."""
+
+    public_url: str
 
     async def authenticate(
         self, connection: ASGIConnection[Any, Any, Any, Any]
     ) -> tuple[Credential, ConsoleSession]:
         """See `Scheme`. Raises Unauthorized."""
-        secret = connection.cookies.get(cookie_name(connection), "")
+        secret = connection.cookies.get(cookie_name(connection, self.public_url), "")
         if not has_form_of_secret(secret):
             raise Unauthorized("sign in to see the console")
         session = ConsoleSession(secret)
         return session.credential, session
 
 
-def cookie_name(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """The name of the cookie. All ports of a host share their cookies, so each service has a name of its own."""
+def cookie_name(connection: ASGIConnection[Any, Any, Any, Any], public_url: str) -> str:
+    """The name of the cookie. All ports of a host share their cookies, so each service has a name of its own.
+
+    Browsers accept a name with `__Host-` from this host alone, by HTTPS: no other host of its domain can set one, with
+    which its reader would work in a session of somebody else.
+    """
     host = connection.headers.get("host", "")
-    return f"headwater_console_{hashlib.sha256(host.encode()).hexdigest()[:8]}"
+    prefix = "__Host-" if is_secure(connection, public_url) else ""
+    return f"{prefix}headwater_console_{hashlib.sha256(host.encode()).hexdigest()[:8]}"
+
+
+def cookie_path(connection: ASGIConnection[Any, Any, Any, Any], public_url: str, path: str) -> str:
+    """The path of a cookie: the given one, unless the name begins with `__Host-`, which needs the path `/`."""
+    return "/" if is_secure(connection, public_url) else path
 
 
 def session_cookie(
@@ -70,9 +82,9 @@ def session_cookie(
     """
     seconds = 0 if session is None else max(int((session.ends_at - datetime.now(UTC)).total_seconds()), 1)
     return Cookie(
-        key=cookie_name(connection),
+        key=cookie_name(connection, public_url),
         value="" if session is None else session.secret,
-        path="/console",
+        path=cookie_path(connection, public_url, "/console"),
         max_age=seconds,
         httponly=True,
         secure=is_secure(connection, public_url),

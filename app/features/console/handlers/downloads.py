@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
-import msgspec
 from litestar import get
 from litestar.params import PathParameter
 from litestar.response import Stream
 
 from app.features.console.handlers.credentials import CONSOLE_SESSIONS, ConsoleSession
 from app.features.console.handlers.responses import PAGE_HEADERS, html
-from app.features.console.inner_requests import InnerRequests, InnerStream
+from app.features.console.inner_requests import InnerRequests, ResponseTooLarge, ResponseTooSlow
 from app.features.console.rendering import render
+from app.features.console.visit import TOO_LARGE, TOO_SLOW, path_of, problem_of
 from app.http.auth import needs
 from app.http.parameters.query_parameters import ANY_PARAMETERS
 from app.http.protocols import SCHEME
@@ -21,6 +21,13 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 
 _OK_MAX: Final = 399
+# Four times the largest size that an export may have its files split at.
+_FILE_BYTES_MAX: Final = 64 * 1024**3
+_TOO_LARGE: Final[Mapping[str, Any]] = {
+    "title": "too large for a browser",
+    "status": TOO_LARGE,
+    "detail": f"a browser gets files of at most {_FILE_BYTES_MAX // 1024**3} GiB: use the command line",
+}
 _SENT: Final = ("content-length", "content-disposition", "content-range", "accept-ranges", "etag")
 _CONDITIONS: Final = ("range", "if-range")
 ExportReference: TypeAlias = Annotated[str, PathParameter(description="The id of an export.")]
@@ -40,9 +47,13 @@ async def get_export_file(
     assert isinstance(session, ConsoleSession)
     inner = InnerRequests(request.scope, request.receive, session.credential)
     headers = {each: request.headers[each] for each in _CONDITIONS if each in request.headers}
-    stream = await inner.stream("GET", f"/exports/{export}/runs/{number}/files/{name}", headers=headers)
-    if stream.status > _OK_MAX:
-        return await _problem(stream)
+    path = path_of("exports", export, "runs", str(number), "files", name)
+    try:
+        stream = await inner.stream("GET", path, headers=headers, bytes_max=_FILE_BYTES_MAX)
+        if stream.status > _OK_MAX:
+            return _problem(problem_of(await stream.whole()))
+    except (ResponseTooLarge, ResponseTooSlow) as error:
+        return _problem(_TOO_LARGE if isinstance(error, ResponseTooLarge) else TOO_SLOW)
     sent = {each.title(): stream.headers[each] for each in _SENT if each in stream.headers}
     return Stream(
         stream.body,
@@ -52,10 +63,6 @@ async def get_export_file(
     )
 
 
-async def _problem(stream: InnerStream) -> ApiResponse[str]:
-    """The problem of the API as a page."""
-    async with aclosing(stream.body) as parts:
-        body = b"".join([part async for part in parts])
-    members = msgspec.json.decode(body)
+def _problem(members: Mapping[str, Any]) -> ApiResponse[str]:
     text = render("problem.html", {"members": members, "visit": None, "calls": ()})
-    return html(text, status=stream.status)
+    return html(text, status=members["status"])

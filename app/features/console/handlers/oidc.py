@@ -15,11 +15,10 @@ from app.access.errors import NotFound
 from app.access.oidc.code_flow import SignInAttempt, SignInFailed
 from app.access.oidc.errors import TokenRefused
 from app.access.tenants.values import Principal
-from app.features.console.handlers.credentials import cookie_name, is_secure
+from app.features.console.handlers.credentials import cookie_name, cookie_path, is_secure
 from app.features.console.handlers.responses import html, see_other
 from app.features.console.handlers.sign_in_page import (
     SignIns,
-    address_of,
     end_previous,
     own_page,
     sign_in,
@@ -30,7 +29,7 @@ from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import ANY_PARAMETERS
-from app.http.protocols import is_head
+from app.http.protocols import client_address, is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.infra.errors import Unavailable
@@ -58,7 +57,7 @@ async def begin_oidc(
         raise NotFound("the console does not sign in at such an issuer")
     target = own_page(request.query_params.get("next", ""))
     try:
-        async with sign_ins.turn(address_of(request)):
+        async with sign_ins.turn(client_address(request.scope)):
             address, attempt = await outbound.run(flow.begin, _redirect_uri(public_url), target)
     except SignInFailed as error:
         return html(sign_ins.page(target, str(error)), status=502)
@@ -76,7 +75,7 @@ async def end_oidc(
     public_url: Provided[str],
 ) -> ApiResponse[str]:
     """The way back from an issuer: begins a session of the access token that it gives for the code."""
-    attempt = _attempt(request)
+    attempt = _attempt(request, public_url)
     if is_head(request.scope) or attempt is None:
         return html(sign_ins.page("", _OTHER), status=401)
     # It is used up in any case.
@@ -84,7 +83,7 @@ async def end_oidc(
     try:
         principal = await _principal(request, attempt, sign_ins, credentials, outbound, public_url)
         session = await threads.run(sessions.begin, principal)
-        await end_previous(request, sessions, credentials, threads)
+        await end_previous(request, sessions, credentials, threads, public_url)
     except (SignInFailed, TokenRefused, Unavailable) as error:
         status = 503 if isinstance(error, Unavailable) else 401
         return html(sign_ins.page(attempt.target, _text(error)), status=status, cookies=cookies)
@@ -112,10 +111,10 @@ async def _principal(
         raise SignInFailed(f"{flow.issuer.title} refuses the sign-in: {foreign_text(error, 100)}")
     if not 0 < len(code) <= _CODE_CHARACTERS_MAX:
         raise SignInFailed(f"{flow.issuer.title} has sent no code: begin again")
-    async with sign_ins.turn(address_of(request)):
+    async with sign_ins.turn(client_address(request.scope)):
         tokens = await outbound.run(flow.tokens, code, attempt, _redirect_uri(public_url))
     identity = await sign_ins.tokens.subject(tokens.id_token, attempt.nonce)
-    principal = await credentials.principal(tokens.access_token, address_of(request))
+    principal = await credentials.principal(tokens.access_token, client_address(request.scope))
     token = None if principal is None else principal.token
     same = token is not None and (token.issuer, token.subject) == identity and token.issuer == attempt.issuer
     if principal is None or not same:
@@ -123,9 +122,9 @@ async def _principal(
     return principal
 
 
-def _attempt(request: ApiRequest) -> SignInAttempt | None:
+def _attempt(request: ApiRequest, public_url: str) -> SignInAttempt | None:
     """What the browser has kept of the sign-in that the request ends; None without its state."""
-    text = request.cookies.get(_name(request), "")
+    text = request.cookies.get(_name(request, public_url), "")
     try:
         attempt = msgspec.json.decode(base64.urlsafe_b64decode(text), type=SignInAttempt)
     except (ValueError, msgspec.MsgspecError):
@@ -138,9 +137,9 @@ def _cookie(request: ApiRequest, attempt: SignInAttempt | None, public_url: str)
     """The cookie of a sign-in that has begun; None removes it. `Lax`: the issuer sends the browser back with it."""
     value = "" if attempt is None else base64.urlsafe_b64encode(msgspec.json.encode(attempt)).decode()
     return Cookie(
-        key=_name(request),
+        key=_name(request, public_url),
         value=value,
-        path=_PATH,
+        path=cookie_path(request, public_url, _PATH),
         max_age=0 if attempt is None else _SECONDS,
         httponly=True,
         secure=is_secure(request, public_url),
@@ -148,8 +147,8 @@ def _cookie(request: ApiRequest, attempt: SignInAttempt | None, public_url: str)
     )
 
 
-def _name(request: ApiRequest) -> str:
-    return f"{cookie_name(request)}_oidc"
+def _name(request: ApiRequest, public_url: str) -> str:
+    return f"{cookie_name(request, public_url)}_oidc"
 
 
 def _redirect_uri(public_url: str) -> str:

@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
+    is_secure,
     refuse_other_sites,
     refuse_unknown_form,
 )
@@ -45,7 +46,7 @@ def page_handler(page: ConsolePage) -> HTTPRouteHandler:
         except ApiProblem as problem:
             return await _problem_page(visit, problem)
         if visit.notice:
-            response.cookies = [notice_cookie("")]
+            response.cookies = [notice_cookie("", secure=is_secure(request, public_url))]
         return response
 
     return get_page
@@ -59,7 +60,7 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
         request: ApiRequest, public_url: Provided[str], threads: Provided[Threads]
     ) -> ApiResponse[str]:
         refuse_other_sites(request, public_url)
-        form = await read_form(request, files=True)
+        form = await read_form(request, threads)
         refuse_unknown_form(_session(request), form.text("token"))
         visit = _visit(request, public_url, threads)
         try:
@@ -75,7 +76,8 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
             context = {**values, "form": form, "problem": problem}
             return html(await _rendered(action.page.template, visit, context), status=problem.status)
         if isinstance(outcome, Done):
-            return see_other(outcome.to, notice=outcome.notice)
+            cookie = notice_cookie(outcome.notice, secure=is_secure(request, public_url))
+            return see_other(outcome.to, cookies=(cookie,))
         return html(await _rendered(outcome.template, visit, outcome.context))
 
     return post_form

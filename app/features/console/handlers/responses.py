@@ -39,26 +39,26 @@ def html(text: str, *, status: int = 200, cookies: tuple[Cookie, ...] = ()) -> A
     )
 
 
-def see_other(target: str, *, notice: str = "", cookies: tuple[Cookie, ...] = ()) -> ApiResponse[str]:
-    """303: the browser loads another page, which shows the notice."""
-    notices = (notice_cookie(notice),) if notice else ()
+def see_other(target: str, *, cookies: tuple[Cookie, ...] = ()) -> ApiResponse[str]:
+    """303: the browser loads another page."""
     return ApiResponse(
         "",
         status_code=303,
         media_type=MediaType.TEXT,
         headers={**PAGE_HEADERS, "Location": target},
-        cookies=[*cookies, *notices],
+        cookies=list(cookies),
     )
 
 
-def notice_cookie(notice: str) -> Cookie:
-    """The cookie of a notice; an empty one removes it."""
+def notice_cookie(notice: str, *, secure: bool) -> Cookie:
+    """The cookie of a notice, which the next page shows; an empty one removes it. `secure`: it is for HTTPS only."""
     return Cookie(
         key=NOTICE,
         value=quote(notice),
         path="/console",
         max_age=_NOTICE_SECONDS if notice else 0,
         httponly=True,
+        secure=secure,
         samesite="lax",
     )
 

@@ -18,15 +18,15 @@ from app.features.console.handlers.credentials import (
     refuse_unknown_form,
     session_cookie,
 )
-from app.features.console.handlers.forms import read_form
+from app.features.console.handlers.forms import read_small_form
 from app.features.console.handlers.responses import html, see_other
-from app.features.console.handlers.sign_in_page import SignIns, address_of, end_previous, sign_in
+from app.features.console.handlers.sign_in_page import SignIns, end_previous, sign_in
 from app.features.console.service import Sessions
 from app.http.auth import PUBLIC, needs
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
-from app.http.protocols import SCHEME, is_head
+from app.http.protocols import SCHEME, client_address, is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 
@@ -82,7 +82,8 @@ async def get_sign_in(
     if not link:
         return html(sign_ins.page(target))
     # Nor does one of a reader who is signed in: a link of a stranger would replace that session unseen.
-    if is_head(request.scope) or not _is_opened_by_reader(request) or cookie_name(request) in request.cookies:
+    is_signed_in = cookie_name(request, public_url) in request.cookies
+    if is_head(request.scope) or not _is_opened_by_reader(request) or is_signed_in:
         return html(sign_ins.page(target, link=link))
     return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
 
@@ -100,15 +101,17 @@ async def begin_session(
     leads to the page in the field `next`.
     """
     refuse_other_sites(request, public_url)
-    form = await read_form(request)
+    form = await read_small_form(request)
     key, link, target = form.text("api_key"), form.text("link"), form.text("next")
     if link:
         return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
-    principal = await credentials.principal(key, address_of(request)) if API_KEY.fullmatch(key) else None
+    principal = (
+        await credentials.principal(key, client_address(request.scope)) if API_KEY.fullmatch(key) else None
+    )
     if principal is None:
         return html(sign_ins.page(target, _NO_KEY), status=401)
     session = await threads.run(sessions.begin, principal)
-    await end_previous(request, sessions, credentials, threads)
+    await end_previous(request, sessions, credentials, threads, public_url)
     return sign_in(request, session, target, public_url)
 
 
@@ -120,7 +123,7 @@ async def end_session(
     refuse_other_sites(request, public_url)
     session: Any = request.auth
     assert isinstance(session, ConsoleSession)
-    refuse_unknown_form(session, (await read_form(request)).text("token"))
+    refuse_unknown_form(session, (await read_small_form(request)).text("token"))
     await threads.run(sessions.end, request.user, session.secret)
     return see_other("/console/sign-in", cookies=(session_cookie(request, None, public_url),))
 
@@ -136,11 +139,11 @@ async def _follow_link(
     target: str,
 ) -> ApiResponse[str]:
     """The response to the token of a link, which this uses up. Raises RateLimited, Unavailable."""
-    async with credentials.lookup(address_of(request)):
+    async with credentials.lookup(client_address(request.scope)):
         session = await threads.run(sessions.follow, link)
     if session is None:
         return html(sign_ins.page(target, _USED), status=401)
-    await end_previous(request, sessions, credentials, threads)
+    await end_previous(request, sessions, credentials, threads, public_url)
     return sign_in(request, session, target, public_url)
 
 

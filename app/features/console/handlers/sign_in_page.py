@@ -19,6 +19,7 @@ from app.features.console.service import Sessions
 from app.features.console.values import NewSession, has_form_of_secret
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import Threads
+from app.http.protocols import client_address
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.infra.sharing.fair_slots import FairSlots
@@ -85,24 +86,21 @@ def own_page(target: str) -> str:
     return target if inside and target.isascii() and target.isprintable() else "/console"
 
 
-def address_of(request: ApiRequest) -> str:
-    """The address of the client, for the limits of credentials that are not known."""
-    return "" if request.client is None else request.client.host
-
-
 def sign_in(request: ApiRequest, session: NewSession, target: str, public_url: str) -> ApiResponse[str]:
     """Sets the cookie of a session, and leads to the target."""
     return see_other(own_page(target), cookies=(session_cookie(request, session, public_url),))
 
 
 async def end_previous(
-    request: ApiRequest, sessions: Sessions, credentials: Credentials, threads: Threads
+    request: ApiRequest, sessions: Sessions, credentials: Credentials, threads: Threads, public_url: str
 ) -> None:
     """Ends the session that the browser had: its cookie is replaced, so nothing could end it later."""
-    secret = request.cookies.get(cookie_name(request), "")
+    secret = request.cookies.get(cookie_name(request, public_url), "")
     if not has_form_of_secret(secret):
         return
-    principal = await credentials.principal(ActorSecret(ActorKind.SESSION, secret), address_of(request))
+    principal = await credentials.principal(
+        ActorSecret(ActorKind.SESSION, secret), client_address(request.scope)
+    )
     if principal is not None:
         await threads.run(sessions.end, principal, secret)
 

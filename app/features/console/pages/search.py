@@ -15,7 +15,8 @@ _NOT_FOUND: Final = 404
 _DATASETS: Final = 20
 _AUDITED: Final = 500
 """The latest entries of the audit, among which a request is searched for."""
-_IN_DATASET: Final = re.compile(r"(?P<dataset>[^\s/]+)[\s/]+(?P<rest>\S.*)")
+_BETWEEN: Final = re.compile(r"[\s/]+")
+"""What separates a dataset from what is searched for in it."""
 _ABSENT: Final = frozenset({400, 404, 422})
 _RESOURCES: Final = (("sources", "source"), ("webhooks", "webhook"))
 _EACH: Final = 100
@@ -33,23 +34,28 @@ class Match(NamedTuple):
 async def _read(visit: Visit) -> Context:
     text = visit.query.get("q", "").strip()
     if not text:
-        return {"text": "", "matches": [], "parts": [], "within": None}
-    within = _IN_DATASET.fullmatch(text)
+        return {"text": "", "matches": [], "parts": []}
+    dataset, rest = dataset_and_rest(text)
     searches = [_names(visit, text), _resources(visit, text)]
     if _is_id(text):
         searches += [_job(visit, text), _request(visit, text), _by_id(visit, text)]
     elif visit.may("manage") and len(text) > 8:
         searches.append(_request(visit, text))
-    if within is not None:
-        searches.append(_in_dataset(visit, within["dataset"], within["rest"]))
+    if dataset and rest:
+        searches.append(_in_dataset(visit, dataset, rest))
     outcomes = await together(*searches)
     matches = [match for matches, _ in outcomes for match in matches]
     return {
         "text": text,
         "matches": sorted(matches, key=lambda each: each.name != text),
         "parts": [part for _, part in outcomes if part is not None and part.problem.status not in _ABSENT],
-        "within": within,
     }
+
+
+def dataset_and_rest(text: str) -> tuple[str, str]:
+    """The name of a dataset, and what is searched for in it; each is empty if the text has none."""
+    dataset, *rest = _BETWEEN.split(text, maxsplit=1)
+    return dataset, rest[0] if rest else ""
 
 
 _Outcome = tuple[list[Match], PagePart | None]

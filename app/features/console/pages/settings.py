@@ -10,6 +10,7 @@ import msgspec
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.api_document import api_document, resolved, without_null
 from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.json_text import NoJson, finite_number, json_of
 from app.features.console.visit import ApiProblem, Visit, path_of, together
 
 _REQUEST: Final = "UpdateDataset"
@@ -180,7 +181,7 @@ def _typed(document: Mapping[str, Any], name: str, schema: Mapping[str, Any], fo
 def _parsed(name: str, kind: str, text: str) -> Any:
     if kind == "number":
         try:
-            return float(text) if set(text) & set(".eE") else int(text)
+            return finite_number(text) if set(text) & set(".eE") else int(text)
         except ValueError:
             return text
     if kind == "list":
@@ -190,8 +191,8 @@ def _parsed(name: str, kind: str, text: str) -> Any:
         return {key.strip(): value.strip() for key, _, value in pairs}
     if kind == "json":
         try:
-            return msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
+            return json_of(text)
+        except NoJson as error:
             raise _invalid(name, f"this is not valid JSON: {error}") from None
     return text
 

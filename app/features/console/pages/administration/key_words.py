@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.features.console.page import ConsoleForm
+from app.features.console.pages.json_text import NoJson, json_of
 from app.features.console.visit import ApiProblem
 
 _INVALID: Final = {
@@ -70,8 +70,8 @@ def _grants(form: ConsoleForm) -> list[Mapping[str, Any]]:
     """The grants of a form: one a line of patterns, or JSON for those with filters and masks."""
     if text := form.text("grants"):
         try:
-            grants = json.loads(text)
-        except ValueError as error:
+            grants = json_of(text)
+        except NoJson as error:
             raise invalid("grants", f"expected JSON: {error}") from None
         if not isinstance(grants, list):
             raise invalid("grants", "expected a JSON list of grants")

@@ -14,6 +14,7 @@ from app.features.console.pages.administration.key_words import (
     whole_number,
 )
 from app.features.console.pages.administration.keys import new_key_context
+from app.features.console.pages.json_text import finite_number
 from app.features.console.visit import Visit, path_of, together
 
 _PAGE_SIZE: Final = 100
@@ -112,7 +113,7 @@ def _limit(name: str, text: str) -> float | None:
     if name not in _FRACTIONS:
         return whole_number(name, text)
     try:
-        return float(text)
+        return finite_number(text)
     except ValueError:
         raise invalid(name, f"expected a number, not {text[:40]!r}") from None
 

@@ -19,6 +19,7 @@ from app.features.console.page import (
 )
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.shared import console_path, key_text, short
+from app.features.console.pages.json_text import NoJson, json_of
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of
 
 BYTES_MAX: Final = 1024 * 1024
@@ -149,8 +150,8 @@ def _format_of(text: str) -> str:
     if not text.startswith("{"):
         return "csv"
     try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        json_of(text, msgspec.Raw)
+    except NoJson:
         return "ndjson"
     return "json"
 

@@ -10,6 +10,7 @@ import msgspec
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.json_text import NoJson, json_of
 from app.features.console.visit import ApiProblem, Visit, path_of, together
 
 _PAGE_SIZE: Final = 25
@@ -20,7 +21,6 @@ _CHARACTERS: Final = 12_000
 _REPAIR: Final = "value of "
 """The beginning of the name of a field with the repaired value of a column."""
 _WAIT: Final = {"Prefer": "wait=10"}
-_RAW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 async def _read(visit: Visit) -> Context:
@@ -126,8 +126,8 @@ def _cells(record: Mapping[str, Any]) -> dict[str, str] | None:
 def _values(payload: str) -> Mapping[str, msgspec.Raw]:
     """The members of a JSON object, each as it was sent; none of another text."""
     try:
-        return _RAW.decode(payload)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        return dict(json_of(payload, dict[str, msgspec.Raw]))
+    except NoJson:
         return {}
 
 
@@ -187,8 +187,8 @@ def _lines(text: str) -> str:
 def _json(text: str) -> str:
     """The JSON of a value that a person wrote: what is no JSON is a string."""
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except msgspec.DecodeError:
+        json_of(text, msgspec.Raw)
+    except NoJson:
         return _encoded(text)
     return text
 

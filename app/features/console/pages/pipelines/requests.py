@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from app.features.console.page import ConsoleForm
+from app.features.console.pages.json_text import NoJson, finite_number, json_of
 from app.features.console.visit import ApiProblem, PagePart, Visit
 
 NAMES_MAX: Final = 1_000
@@ -64,7 +63,7 @@ def decimal_number(form: ConsoleForm, name: str) -> float | str | None:
     """The number in a field, which may have a fraction. See `whole_number`."""
     text = form.text(name)
     try:
-        return float(text) if text else None
+        return finite_number(text) if text else None
     except ValueError:
         return text
 
@@ -84,8 +83,8 @@ def json_value(form: ConsoleForm, name: str) -> Any:
     """The JSON in a field. Raises ApiProblem, with the place of the fault, for another text."""
     text = form.text(name)
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+        return json_of(text)
+    except NoJson as error:
         members = {
             "type": "/problems/malformed-body",
             "title": "The body cannot be decoded",
