@@ -1,13 +1,13 @@
 """The audit has where a request came from: from a client, or from a page or a form of the console.
 
 Revision ID: 0051
-Revises: 0048
+Revises: 0049
 """
 
 from alembic import op
 
 revision = "0051"
-down_revision = "0048"
+down_revision = "0049"
 branch_labels = None
 depends_on = None
 

@@ -413,7 +413,7 @@ AUDITED = f"""
 
 
 def test_entries_of_before_are_of_the_api(postgres: TestServer) -> None:
-    with upgraded(postgres, "0048", AUDITED) as database:
+    with upgraded(postgres, "0049", AUDITED) as database:
         page = AuditStore(database).entries(TENANT, AuditFilter(), page_size=9, page_token=None)
         assert [(each.operation, each.via) for each in page.items] == [("list_datasets", AccessVia.API)]
 

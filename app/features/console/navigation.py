@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from app.access.tenants.values import KeyScope, Principal
 
 
-class Place(NamedTuple):
+class NavigationPage(NamedTuple):
     """A page of the navigation. A credential needs one of the scopes."""
 
     path: str
@@ -22,27 +22,27 @@ class Place(NamedTuple):
         return has_scope and not (self.whole_tenant and principal.grants is not None)
 
 
-PLACES: Final = (
-    Place("/console/datasets", "Datasets"),
-    Place("/console/jobs", "Jobs"),
-    Place("/console/lineage", "Lineage"),
-    Place("/console/sources", "Sources"),
-    Place("/console/views", "Views"),
-    Place("/console/webhooks", "Webhooks"),
-    Place("/console/exports", "Exports"),
-    Place("/console/shares", "Shares"),
-    Place("/console/keys", "Keys", (KeyScope.MANAGE,), whole_tenant=True),
-    Place("/console/usage", "Usage", whole_tenant=True),
-    Place("/console/audit", "Audit", (KeyScope.MANAGE, KeyScope.OPERATE), whole_tenant=True),
-    Place("/console/tenants", "Tenants", (KeyScope.OPERATE,), whole_tenant=True),
-    Place("/console/service", "Service", (KeyScope.OPERATE,)),
+NAVIGATION: Final = (
+    NavigationPage("/console/datasets", "Datasets"),
+    NavigationPage("/console/jobs", "Jobs"),
+    NavigationPage("/console/lineage", "Lineage"),
+    NavigationPage("/console/sources", "Sources"),
+    NavigationPage("/console/views", "Views"),
+    NavigationPage("/console/webhooks", "Webhooks"),
+    NavigationPage("/console/exports", "Exports"),
+    NavigationPage("/console/shares", "Shares"),
+    NavigationPage("/console/keys", "Keys", (KeyScope.MANAGE,), whole_tenant=True),
+    NavigationPage("/console/usage", "Usage", whole_tenant=True),
+    NavigationPage("/console/audit", "Audit", (KeyScope.MANAGE, KeyScope.OPERATE), whole_tenant=True),
+    NavigationPage("/console/tenants", "Tenants", (KeyScope.OPERATE,), whole_tenant=True),
+    NavigationPage("/console/service", "Service", (KeyScope.OPERATE,)),
 )
-_BY_PATH: Final = {place.path: place for place in PLACES}
+_BY_PATH: Final = {page.path: page for page in NAVIGATION}
 
 
-def places_of(principal: Principal) -> list[Place]:
+def pages_of(principal: Principal) -> list[NavigationPage]:
     """The pages that the principal may open."""
-    return [place for place in PLACES if place.is_open_to(principal)]
+    return [page for page in NAVIGATION if page.is_open_to(principal)]
 
 
 def is_open(path: str, principal: Principal) -> bool:

@@ -21,7 +21,7 @@ from app.features.console.inner_requests import (
     ResponseTooSlow,
     encoded_path,
 )
-from app.features.console.navigation import Place, is_open, places_of
+from app.features.console.navigation import NavigationPage, is_open, pages_of
 from app.http.limits.threads import Threads
 
 _OK_MAX: Final = 399
@@ -207,9 +207,9 @@ class Visit:
         return KeyScope(scope) in self.principal.scopes
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[NavigationPage]:
         """The pages of the navigation that the credential may open."""
-        return places_of(self.principal)
+        return pages_of(self.principal)
 
     def opens(self, path: str) -> bool:
         """Whether the credential may open a page of the navigation, such as `/console/audit`."""
