@@ -25,7 +25,7 @@ from app.features.reads.service.later_corrections import LaterCorrections, may_b
 from app.features.reads.service.sealed_places import NotSealed, PlaceKey, SealedPlaces
 from app.features.reads.values import RowPage
 from app.features.versions.service.versions import VersionOf
-from app.infra.files.slices.ordered_walk import OrderedWalk
+from app.infra.files.slices.ordered_walk import OrderedWalk, RowRanks
 from app.infra.files.slices.table_walk import RowPlace, TableWalk
 from app.kernel.codecs.meta_on_read import (
     META_SOURCES,
@@ -190,7 +190,9 @@ class ReadTable:
         )
         place = RowPlace(file_group=position.file_group, row=position.row)
         if selection.order:
-            rows, end = self._in_order(selection, scans, place, query)
+            # The places of rows are in the order of their keys, which a mask may hide.
+            ranks = seal.row_ranks if seal is not None and access.masked else None
+            rows, end = self._in_order(selection, scans, place, query, ranks)
         else:
             page = self.walk.page(selection, scans, place, query.limit)
             rows, end = page.rows, page.following
@@ -212,12 +214,17 @@ class ReadTable:
         )
 
     def _in_order(
-        self, selection: _RowSelection, scans: Iterable[GroupScan], last: RowPlace, query: RowQuery
+        self,
+        selection: _RowSelection,
+        scans: Iterable[GroupScan],
+        last: RowPlace,
+        query: RowQuery,
+        ranks: RowRanks | None,
     ) -> tuple[pa.Table, RowPlace | None]:
         """Rows behind the last one of the page before, and the place of the last of them if others follow."""
         ordered = OrderedWalk(groups=self.walk.groups, bytes_max=self.walk.bytes_max)
         after = None if query.page_token is None else last
-        page = ordered.page(selection, scans, selection.order, after, query.limit)
+        page = ordered.page(selection, scans, selection.order, after, query.limit, ranks)
         return page.rows, page.last
 
     def _opened(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
@@ -19,6 +21,11 @@ from app.features.objects.service.secrets import KnownSecrets
 _GENERATION_BYTES: Final = 4
 _KEY_BYTES: Final = 64
 _RANK_BYTES: Final = 8
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX: Final = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
 # Nearly all names are shorter. The length of a text shows how many such blocks a longer one has.
 _BLOCK_BYTES: Final = 256
 _END: Final = b"\x80"
@@ -48,6 +55,14 @@ class PlaceKey:
     def rank(self, text: str) -> bytes:
         """Where a text comes in an order that shows nothing of the texts."""
         return blake2b(text.encode(), key=self.key, digest_size=_RANK_BYTES).digest()
+
+    def row_ranks(self, file_group: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Where rows of a file group, by their numbers in it, come in an order that shows nothing of their values."""
+        # The finalizer of SplitMix64, from a start that only holders of the key know.
+        mixed = np.uint64(int.from_bytes(self.rank(file_group))) + rows.astype(np.uint64) * _STEP
+        for shift, factor in _MIX:
+            mixed = (mixed ^ (mixed >> shift)) * factor
+        return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

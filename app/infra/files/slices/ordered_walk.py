@@ -7,7 +7,7 @@ the limits below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -42,10 +42,14 @@ _BYTES_MAX: Final = 512 * 1024 * 1024
 # As many as a row group has at most: it is decoded whole in any case.
 _STEP_ROWS: Final = 128 * 1024
 # The place of a row: its file group, and its number there. The number is doubled, so that a mark can lie behind a row.
+_RANK: Final = "rank"
 _GROUP: Final = "group"
 _ROW: Final = "row"
 
 _Statistics = Mapping[str, ColumnStatistics]
+
+RowRanks = Callable[[str, npt.NDArray[np.int64]], npt.NDArray[np.uint64]]
+"""Where rows come among those that are equal in an order: of a file group, by their numbers in it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +74,9 @@ class OrderedWalk:
         order: Sequence[ReadOrder],
         after: RowPlace | None,
         limit: int,
+        ranks: RowRanks | None = None,
     ) -> OrderedRows:
-        """At most `limit` selected rows, in order; rows that are equal in it, by their places.
+        """At most `limit` selected rows, in order; rows that are equal in it, by their `ranks`, then by their places.
 
         `scans`: the plan, by file group. `order`: fields, and members of structs as of a key, of the columns that the
         selection reads. `after`: the place of the last row of the page before.
@@ -81,7 +86,7 @@ class OrderedWalk:
         groups = _listed(scans)
         firsts = _FirstRows(
             schema=selection.read, order=order, names=[each.file_group for each in groups], limit=limit,
-            bytes_max=self.bytes_max,
+            bytes_max=self.bytes_max, ranks=ranks,
         )  # fmt: skip
         behind = None
         if after is not None:
@@ -177,6 +182,7 @@ class _FirstRows:
     names: Sequence[str]
     limit: int
     bytes_max: int
+    ranks: RowRanks | None
     # Rows and their keys; the keys are also those of rows that are still to be sorted in.
     _rows: list[pa.Table] = field(default_factory=list)
     _keys: list[pa.Table] = field(default_factory=list)
@@ -253,6 +259,7 @@ class _FirstRows:
         by = [
             *((f"k{number}", "descending" if key.descending else "ascending") for number, key in
               enumerate(self.order)),
+            *([] if self.ranks is None else [(_RANK, "ascending")]),
             (_GROUP, "ascending"),
             (_ROW, "ascending"),
         ]  # fmt: skip
@@ -264,6 +271,8 @@ class _FirstRows:
 
     def _keys_of(self, rows: pa.Table, numbers: npt.NDArray[np.int64], group: str) -> pa.Table:
         columns = {f"k{number}": column_of(rows, key.column) for number, key in enumerate(self.order)}
+        if self.ranks is not None:
+            columns[_RANK] = pa.array(self.ranks(group, numbers), pa.uint64())
         place = np.full(rows.num_rows, self.names.index(group), dtype=np.int64)
         return pa.table({**columns, _GROUP: pa.array(place), _ROW: pa.array(2 * numbers, pa.int64())})
 
