@@ -9,14 +9,18 @@ ENV PATH=/opt/headwater/bin:$PATH
 COPY requirements/build.txt requirements/runtime.txt requirements/
 RUN python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements/build.txt \
     && python -m pip install --no-cache-dir --no-deps --no-build-isolation --require-hashes -r requirements/runtime.txt
+# Ours are the wheels that `make dist` builds. They are installed as the others are: with a digest of each, without an
+# index. pip compiles them, since their user cannot write there.
 COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY clients clients
 COPY migrations migrations
 COPY workers workers
-# Editable, so that the migrations keep their place beside the code; compiled, since its user cannot write there.
-RUN python -m pip install --no-cache-dir --no-deps --no-build-isolation --editable clients/python --editable . \
-    && python -m compileall -q app clients migrations workers
+RUN python -m pip wheel --no-cache-dir --no-deps --no-index --no-build-isolation --wheel-dir /wheels clients/python . \
+    && for wheel in /wheels/*.whl; do \
+         echo "$wheel --hash=sha256:$(sha256sum "$wheel" | cut -d ' ' -f 1)"; \
+       done > /wheels/requirements.txt \
+    && python -m pip install --no-cache-dir --no-deps --no-index --require-hashes -r /wheels/requirements.txt
 
 FROM python:3.12.12-slim-bookworm
 LABEL org.opencontainers.image.title="headwater" \
@@ -26,7 +30,6 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/headwater /opt/headwater
-COPY --from=build /srv/headwater /srv/headwater
 # Volumes and folders of processes are below this folder, which their user can write.
 # Its number is that of the manifests for Kubernetes, which check that it is not root.
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin headwater \
@@ -34,7 +37,7 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin headwater \
        /var/lib/headwater/master /var/lib/headwater/work /var/lib/headwater/local /var/lib/headwater/executor
 
 USER headwater
-WORKDIR /srv/headwater
+WORKDIR /opt/headwater
 ENV PATH=/opt/headwater/bin:$PATH \
     HEADWATER_DATA_DIR=/var/lib/headwater \
     PYTHONUNBUFFERED=1

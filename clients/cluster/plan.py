@@ -13,8 +13,8 @@ from clients.cluster.composition import Service
 
 INGRESS: Final = "ingress"
 _FIRST_HOST: Final = 10
-# What Docker's names do for a proxy: all containers of a service.
-_ALL_OF_A_SERVICE: Final = re.compile(r"dynamic a \{\s*name (\S+)\s+port (\d+)[^}]*\}")
+# The addresses of a proxy: the names that Compose gives the containers of a service.
+_ALL_OF_A_SERVICE: Final = re.compile(r"^to(?: \S+-([a-z]+)-\d+:(\d+))+$")
 _EVERY_ADDRESS: Final = re.compile(r"^(?:0\.0\.0\.0$|(?=:\d+$))")
 
 

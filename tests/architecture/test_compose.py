@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 
 from app.infra.settings import VARIABLES, Settings
 from clients.cluster.composition import interpolated
+from requirements.build_packages import WHEELS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -115,6 +116,31 @@ def test_what_pyspark_needs_for_the_sql_of_views_is_in_the_set_for_running():
     }
     assert "pandas" in names
     assert {name for name in names if not re.search(rf"^{name}==", runtime, re.MULTILINE)} == set()
+
+
+def test_image_has_our_code_as_wheels_and_installs_nothing_without_a_digest():
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    installations = re.findall(r"pip install ([^&\n]*)", text)
+    assert len(installations) == 3
+    assert all("--require-hashes" in each and "--no-deps" in each for each in installations)
+    assert "editable" not in text
+    [wheels] = re.findall(r"pip wheel ([^&\n]*)", text)
+    assert {str(base) for base, _ in WHEELS.values()} == set(wheels.split()[-2:])
+    assert re.findall(r"COPY --from=build (\S+)", text) == ["/opt/headwater"]
+
+
+def test_proxy_sends_requests_to_containers_that_are_ready():
+    variables = defaultdict(lambda: "p", COMPOSE_PROJECT_NAME="headwater")
+    upstreams = interpolated(SERVICES["ingress"]["environment"]["UPSTREAMS"], variables)
+    assert upstreams.split() == ["to", *(f"headwater-api-{number}:8080" for number in range(1, 9))]
+    assert SERVICES["api"]["scale"] <= 8
+    assert COMPOSE["name"] == "headwater"
+    checks = dict(re.findall(r"(health_\w+) (\S+)", COMPOSE["configs"]["ingress"]["content"]))
+    assert checks["health_uri"] == "/health/ready"
+    # It finds out that an API stops before that closes its port.
+    assert float(checks["health_interval"].removesuffix("s")) * 2 < int(
+        SERVICES["api"]["environment"]["HEADWATER_DRAIN_SECONDS"]
+    )
 
 
 def test_first_key_is_a_file_in_a_volume():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -110,6 +111,37 @@ def test_reads_go_on_through_the_proxy_while_no_worker_runs(cluster: Cluster, cl
         "the write that waited",
         seconds_max=120,
     )
+
+
+def served_rows(cluster: Cluster, container: str) -> float:
+    """How many pages of rows an API has answered."""
+    api = cluster.containers[container]
+    url = f"http://{api.address}:{api.environment['HEADWATER_PORT']}/metrics"
+    headers = {"Authorization": f"Bearer {cluster.api_key}"}
+    text = httpx2.get(url, headers=headers, timeout=10, trust_env=False).text
+    route = r"^http_server_request_duration_seconds_count\{.*/datasets/\{dataset\}/rows\".*\} (\S+)$"
+    counts = re.findall(route, text, re.MULTILINE)
+    return sum(map(float, counts))
+
+
+def test_api_that_stops_gets_no_request_while_it_still_answers(
+    cluster: Cluster, client: httpx2.Client
+) -> None:
+    fields = [{"name": "id", "type": "int64"}]
+    definition = {"name": "draining", "schema": {"fields": fields}, "record_key": ["id"]}
+    rows = client.post("/datasets", json=definition).headers["location"] + "/rows"
+    [stopped, *_] = cluster.processes("api-1", "app.main")
+    until(lambda: client.get(rows) and served_rows(cluster, "api-1"), "a read by the first API")
+    stopped.send_signal(signal.SIGTERM)
+    until(lambda: not cluster.is_ready("api-1"), "its drain")
+    # The proxy asks once a second.
+    time.sleep(2.2)
+    before = served_rows(cluster, "api-1")
+    assert {client.get(rows).status_code for _ in range(40)} == {200}
+    assert served_rows(cluster, "api-1") == before
+    until(lambda: not stopped.is_running(), "its end", seconds_max=60)
+    assert {client.get(rows).status_code for _ in range(40)} == {200}
+    cluster.wait_ready("api-1")
 
 
 def restart(cluster: Cluster, container: str, words: str = "") -> None:
