@@ -9,6 +9,7 @@ import base64
 import io
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx2
@@ -451,3 +452,51 @@ def test_several_grants_show_the_rows_of_all(part: Part, service: Service) -> No
     assert seen(low, other) == {("1", True), ("4", True)}
     assert ("1", False) in seen(low, Grant(datasets="*"))
     assert len(seen(low, Grant(datasets="*"))) > 2
+
+
+def test_lag_does_not_count_hidden_changes(reader: httpx2.Client, whole: httpx2.Client) -> None:
+    path = "/datasets/people/consumers"
+    assert whole.get(f"{path}/name").json()["lag"]["changes"] > len(CHANGES)
+    assert {each["name"]: each["lag"] for each in reader.get(path).json()["items"]}["name"] is None
+    assert reader.get(f"{path}/name").json()["lag"] is None
+    made = reader.put(f"{path}/mine", json={"offset": "earliest"}, headers={"If-None-Match": "*"})
+    assert (made.status_code, made.json()["lag"]) == (201, None)
+    edges = reader.get("/lineage").json()["edges"]
+    assert edges
+    assert all(each["lag"] is None for each in edges)
+
+
+def test_order_of_rows_that_are_equal_does_not_show_a_masked_key(part: Part) -> None:
+    with part.service.client(part.key) as client:
+        fields = [
+            {"name": "id", "type": "int64"},
+            {"name": "level", "type": "int64"},
+            {"name": "note", "type": "string"},
+        ]
+        made = client.post(
+            "/datasets", json={"name": "ties", "schema": {"fields": fields}, "record_key": ["id"]}
+        )
+        assert made.is_success, made.text
+        written = [{"id": number, "level": 1, "note": f"n{number}"} for number in range(40)]
+        client.post("/datasets/ties/writes", json=upsert(*written))
+        part.service.work()
+    grant = Grant(datasets="ties", mask=("id",))
+    key = part.service.tenants.make_key(part.tenant, (KeyScope.READ,), grants=(grant,)).api_key
+    with part.service.client(key) as client:
+        pages: list[list[int]] = []
+        for limit in (100, 7):
+            found: list[Row] = []
+            token: str | None = None
+            while True:
+                query = {"order_by": "level", "limit": limit} | ({"page_token": token} if token else {})
+                page = client.get("/datasets/ties/rows", params=query).json()
+                found += page["rows"]
+                token = page["next_page_token"]
+                if token is None:
+                    break
+            assert {row["id"] for row in found} == {None}
+            pages.append([int(row["note"][1:]) for row in found])
+    assert pages[0] == pages[1]
+    assert sorted(pages[0]) == list(range(40))
+    steps = [later > earlier for earlier, later in pairwise(pages[0])]
+    assert 7 < sum(steps) < 32

@@ -31,6 +31,7 @@ from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import etag
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
+from app.kernel.sql.conditions.row_access import RowAccess
 
 _TAGS: Final = ["consumers"]
 
@@ -62,6 +63,7 @@ async def put_consumer(
     data: JSONBody[PutConsumer],
     path_dataset: Provided[Dataset],
     put_condition: Provided[ExpectedRevision],
+    access: Provided[RowAccess],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> ConsumerReply:
@@ -74,7 +76,7 @@ async def put_consumer(
         consumers.put, path_dataset, name, consumer_change(data), put_condition
     )
     return ConsumerReply(
-        consumer_response(status, _identity(path_dataset)),
+        consumer_response(status, _identity(path_dataset), access),
         status_code=201 if is_new else 200,
         headers={"ETag": etag(status.consumer.revision)},
     )
@@ -90,6 +92,7 @@ async def put_consumer(
 async def list_consumers(
     options: Provided[ListConsumersOptions],
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> ConsumerPage:
@@ -98,7 +101,7 @@ async def list_consumers(
         consumers.list, path_dataset, page_size=options.page_size, page_token=options.page_token
     )
     return ConsumerPage(
-        items=[consumer_response(each, _identity(path_dataset)) for each in page.items],
+        items=[consumer_response(each, _identity(path_dataset), access) for each in page.items],
         next_page_token=page.next_token,
     )
 
@@ -113,12 +116,15 @@ async def list_consumers(
 async def get_consumer(
     name: ConsumerName,
     path_dataset: Provided[Dataset],
+    access: Provided[RowAccess],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> Tagged[FeedConsumerResponse]:
     """Returns the position of a consumer and its lag."""
     status = await threads.run(consumers.get, path_dataset, name)
-    return Tagged(consumer_response(status, _identity(path_dataset)), revision=status.consumer.revision)
+    return Tagged(
+        consumer_response(status, _identity(path_dataset), access), revision=status.consumer.revision
+    )
 
 
 @delete(

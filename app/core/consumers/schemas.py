@@ -22,6 +22,7 @@ from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED
+from app.kernel.sql.conditions.row_access import RowAccess
 
 _LEASE_SECONDS_MAX: Final = 3_600
 _PATH: Final = "/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
@@ -118,8 +119,10 @@ class FeedConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the feed."""
     earliest: Annotated[int, msgspec.Meta(examples=[0])]
     """The first offset that can still be read."""
-    lag: Lag
-    """How far the position is behind the head."""
+    lag: Lag | None
+    """How far the position is behind the head; null for a key that sees a part of the dataset, since it would count
+    hidden changes.
+    """
     max_lag: MaxLag | None
     """How far behind the head it may be and still keep the changes after its position; null for no limit."""
     expired: Annotated[bool, msgspec.Meta(examples=[False])]
@@ -170,8 +173,10 @@ def consumer_change(data: PutConsumer) -> ConsumerChange:
     )
 
 
-def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> FeedConsumerResponse:
-    """The JSON of a consumer."""
+def consumer_response(
+    status: ConsumerStatus, dataset: DatasetIdentity, access: RowAccess
+) -> FeedConsumerResponse:
+    """The JSON of a consumer, for a reader with this access to the dataset."""
     consumer, bounds = status.consumer, status.bounds
     path = f"/datasets/{dataset.id}"
     name = quote(consumer.name, safe="")
@@ -183,7 +188,9 @@ def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> FeedC
         offset=position_value(consumer.place),
         head=bounds.next_offset,
         earliest=bounds.earliest,
-        lag=Lag(changes=status.behind_changes, seconds=round(status.behind_seconds, 3)),
+        lag=None
+        if access.restricted
+        else Lag(changes=status.behind_changes, seconds=round(status.behind_seconds, 3)),
         max_lag=_max_lag(consumer),
         expired=status.expired,
         lease=_holder(status),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
@@ -26,7 +28,7 @@ from app.features.sources.values import DataSource
 from app.features.views.service.views import DerivedViews
 from app.features.views.values import View
 from app.features.webhooks.service.webhooks import Webhooks
-from app.features.webhooks.values import Webhook
+from app.features.webhooks.values import Webhook, WebhookEvents
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.paging import Page
 
@@ -80,9 +82,12 @@ class Lineage:
             self._of_consumers(tenant_id, datasets),
             self._of_shares(granted_datasets, datasets),
         ]
+        in_part = {
+            each.id for each in readable if granted_datasets.principal.access(each.definition.name).restricted
+        }
         graph = Graph(
             nodes=tuple(node for nodes, _ in parts for node in nodes),
-            edges=tuple(edge for _, edges in parts for edge in edges),
+            edges=tuple(_without_hidden(edge, in_part) for _, edges in parts for edge in edges),
         )
         return graph if focus is None else _connected(graph, focus)
 
@@ -106,7 +111,13 @@ class Lineage:
             "webhooks",
             lambda token: self.webhooks.list(granted_datasets, None, page_size=_PAGE_SIZE, page_token=token),
         )
-        webhooks = [each for each in webhooks if each.dataset_id in datasets]
+        of_rows = [
+            (each, each.dataset_id)
+            for each in webhooks
+            if each.dataset_id is not None
+            and each.dataset_id in datasets
+            and each.definition.events is not WebhookEvents.ALERTS
+        ]
         nodes = [
             LineagePoint(
                 id=each.id,
@@ -114,18 +125,18 @@ class Lineage:
                 name=each.definition.description or each.id,
                 state=each.state.value,
             )
-            for each in webhooks
+            for each, _ in of_rows
         ]
         return nodes, [
             Edge(
-                origin=each.dataset_id,
+                origin=dataset_id,
                 target=each.id,
                 lag=max(each.pending, 0),
-                columns=webhook_columns(each.definition, datasets[each.dataset_id].definition)
+                columns=webhook_columns(each.definition, datasets[dataset_id].definition)
                 if columns
                 else None,
             )
-            for each in webhooks
+            for each, dataset_id in of_rows
         ]
 
     def _of_exports(
@@ -206,6 +217,11 @@ class Lineage:
 
 
 _Part = tuple[Sequence[LineagePoint], Sequence[Edge]]
+
+
+def _without_hidden(edge: Edge, in_part: Collection[str]) -> Edge:
+    """The edge without its lag, if that counts changes of a dataset that the principal sees in part."""
+    return msgspec.structs.replace(edge, lag=None) if edge.origin in in_part else edge
 
 
 def _of_datasets(datasets: Mapping[str, Dataset], views: Mapping[str, View], *, columns: bool) -> _Part:

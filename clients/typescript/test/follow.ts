@@ -117,7 +117,7 @@ console.log(
     versions: jobs.map((job) => job.committed_version),
     changes: changes.map((change) => [change.offset, change.op, change.row]),
     since: Number(since),
-    consumer: [consumer.offset, consumer.lag.changes],
+    consumer: [consumer.offset, consumer.lag?.changes],
     consumed,
     all,
     exported: [run.rows, run.files.length],

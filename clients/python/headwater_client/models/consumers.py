@@ -66,8 +66,10 @@ class FeedConsumer(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the feed."""
     earliest: int
     """The first offset that can still be read."""
-    lag: Lag
-    """How far the position is behind the head."""
+    lag: Lag | None
+    """How far the position is behind the head; null for a key that sees a part of the dataset, since it would count
+    hidden changes.
+    """
     max_lag: MaxLag | None
     """How far behind the head it may be and still keep the changes after its position; null for no limit."""
     expired: bool

@@ -31,7 +31,9 @@ class LineageEdge(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     to: str
     """The id of the node that they go to."""
     lag: int | None
-    """The number of changes that have not gone there yet; null where it is not known, and for snapshots."""
+    """The number of changes that have not gone there yet; null where it is not known, for snapshots, and for a key that
+    sees a part of the dataset that the changes are of.
+    """
     columns: tuple[LineageColumn, ...] | None
     """The columns, on request; null where they are not known, and for consumers and shares, which have all of them.
     Columns that only decide which rows there are, as in WHERE and ON, are not among them.

@@ -144,6 +144,9 @@ def test_key_gets_the_part_of_the_graph_that_it_may_see(
     # Of a dataset that is seen in part: who follows it, and nothing that has more of it.
     nodes, edges = graph_of(Grant(datasets="orders", where="id > 1", mask=("note",)))
     assert (nodes.keys(), edges.keys()) == ({"orders", "app"}, {("orders", "app")})
+    # The changes that it has not read may be hidden.
+    assert edges[("orders", "app")]["lag"] is None
+    assert graph_of(Grant(datasets="orders"))[1][("orders", "app")]["lag"] == 1
     nodes, edges = graph_of(Grant(datasets="elsewhere"))
     assert (nodes, edges) == ({}, {})
 

@@ -29,7 +29,7 @@ async def _read(visit: Visit) -> Context:
     )
     items = [] if consumers.problem else [_entry(visit, each) for each in consumers.value["items"]]
     # Who lags most is first; a name decides between those that lag alike.
-    items.sort(key=lambda each: (-each["lag"]["changes"], each["name"]))
+    items.sort(key=lambda each: (-(each["lag"] or {}).get("changes", 0), each["name"]))
     name = visit.query.get("consumer")
     return {
         **frame,
@@ -44,8 +44,9 @@ async def _read(visit: Visit) -> Context:
 
 def _entry(visit: Visit, consumer: Mapping[str, Any]) -> dict[str, Any]:
     """A consumer with when its lag began, and its position in words."""
-    seconds = min(consumer["lag"]["seconds"], _SECONDS_MAX)
-    since = visit.now - timedelta(seconds=seconds) if consumer["lag"]["changes"] else None
+    # A reader that sees a part of the dataset is not shown how many changes there are.
+    lag = consumer["lag"] or {"changes": None, "seconds": 0}
+    since = visit.now - timedelta(seconds=min(lag["seconds"], _SECONDS_MAX)) if lag["changes"] else None
     offset = consumer["offset"]
     words = number(offset) if isinstance(offset, int) else "in the rows of a version"
     return {

@@ -15,8 +15,8 @@ _COLUMNS: Final[Sequence[TableColumn[FeedConsumer]]] = (
     TableColumn("KIND", lambda each: each.kind),
     TableColumn("OFFSET", lambda each: each.offset),
     TableColumn("HEAD", lambda each: each.head),
-    TableColumn("LAG", lambda each: each.lag.changes),
-    TableColumn("LAG SECONDS", lambda each: round(each.lag.seconds)),
+    TableColumn("LAG", lambda each: None if each.lag is None else each.lag.changes),
+    TableColumn("LAG SECONDS", lambda each: None if each.lag is None else round(each.lag.seconds)),
     TableColumn("MOVED", lambda each: each.moved_at),
     TableColumn("MEMBER", lambda each: None if each.lease is None else each.lease.member),
 )
