@@ -24,12 +24,14 @@ import app.infra.runtime.collector
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
+from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service import Follow
 from app.core.feature.feature import Worker
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.processes import ProcessStore
+from app.core.jobs.service.fail_waiting import FailWaiting
 from app.core.jobs.service.relay import APART_SECONDS
 from app.core.jobs.service.report_process import ReportProcess
 from app.core.jobs.values import JobQueue, ProcessKind, WorkerEnd
@@ -39,6 +41,7 @@ from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.monitoring.service.exposition import exposition
 from app.features.sources.compose import round_store
+from app.features.webhooks.compose import alert_followers, deliver_webhooks
 from app.infra.db.session import Database
 from app.infra.db.tenant_rotation import Rotation
 from app.infra.instruments import serve_metrics
@@ -86,6 +89,7 @@ _POLLS_MISSED_MAX = 4
 _MAINTENANCE_THREADS = 4
 # Webhooks, export schedules and views that one worker serves at a time.
 _FOLLOW_THREADS = 4
+_ALERT_THREADS = 2
 _SOURCE_POLL_SECONDS = 0.5
 _SETTLED_POLLS = 5
 # Datasets with new versions that a poll hands to the policies. A check of a dataset costs as much as a write to it, so
@@ -164,7 +168,7 @@ def _serve(
     process_end, rounds = threading.Event(), threading.Event()
     names = LogNames(stores.catalog.names_with_tenant)
     new_runner = partial(Runner, weight=quotas.weight, facts_of=names.facts_of, stopping=stopping)
-    derived_processes = DerivedProcesses(worker_id, on_end=process_end.set, stopping=stopping)
+    derived_processes = _derived_processes(worker, process_end, stopping)
     writes = _write_runner(worker, derived_processes, new_runner, rounds.set)
     tasks = new_runner(
         run_tasks(worker),
@@ -172,27 +176,23 @@ def _serve(
         threads=settings.task_threads,
         per_dataset_max=settings.task_threads,
     )
-    followers = FollowerStore(database)
     report = ReportProcess.of(ProcessKind.WORKER, settings, ProcessStore(database), worker_id)
-    dead = _dead_workers(platform, followers, report.processes, relay.wake)
-    follow = new_runner(
-        Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
-        name="follow",
-        threads=_FOLLOW_THREADS,
-        per_dataset_max=_FOLLOW_THREADS,
-    )
+    dead = _dead_workers(platform, report.processes, relay.wake)
+    follow, alerts = _followers(worker, new_runner)
     policy_runner, policy_poller = _maintenance(worker, new_runner, loops)
-    runners = (writes, tasks, follow, policy_runner, _sources(worker, new_runner, loops, rounds))
+    sources = _sources(worker, new_runner, loops, rounds)
+    runners = (writes, tasks, follow.runner, alerts.runner, policy_runner, sources)
     poller = Poller(
         [
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS, Rotation()), runner=tasks),
-            PollSource(find=followers.due, runner=follow),
+            follow,
+            alerts,
         ],
-        alive=lambda: report.run(loops.still(), engine.executors()),
+        alive=lambda: report.run(loops.still(), engine.executors(), derived_processes.faults()),
     )
     celery = celery_app(settings.redis_url)
-    register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
+    register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.runner.wake})
     polling = settings.poll_seconds
     loops.add(Loop("poller", poller.run, every_seconds=polling))
     loops.add(Loop("relay", relay.run, every_seconds=polling, apart_seconds=APART_SECONDS, woken=relay.woken))
@@ -231,14 +231,15 @@ def _metrics(platform: Platform) -> Loop:
     return loop
 
 
-def _dead_workers(
-    platform: Platform, followers: FollowerStore, processes: ProcessStore, announce: Callable[[], None]
-) -> DeadWorkers:
+def _dead_workers(platform: Platform, processes: ProcessStore, announce: Callable[[], None]) -> DeadWorkers:
     return DeadWorkers(
         jobs=platform.stores.jobs,
-        followers=followers,
-        tables=maintenance_store(platform),
-        sources=round_store(platform),
+        others=(
+            FollowerStore(platform.database),
+            alert_followers(platform),
+            maintenance_store(platform),
+            round_store(platform),
+        ),
         workers=processes,
         announce=announce,
     )
@@ -257,6 +258,40 @@ def _write_runner(
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
+    )
+
+
+def _derived_processes(
+    worker: SparkWorker, process_end: threading.Event, stopping: threading.Event
+) -> DerivedProcesses:
+    """The processes for the SQL of users. What waits for one that cannot import a module fails."""
+    platform = worker.platform
+    fail_waiting = FailWaiting(
+        jobs=platform.stores.jobs, rules=platform.claim_rules, owner=worker.id, announce=platform.wake
+    )
+    return DerivedProcesses(worker.id, on_end=process_end.set, on_fault=fail_waiting.run, stopping=stopping)
+
+
+def _followers(worker: SparkWorker, new_runner: partial[Runner]) -> tuple[PollSource, PollSource]:
+    """What follows feeds, and what sends alerts. The latter is named by webhooks, which may be of no dataset."""
+    platform = worker.platform
+    followers, alerts = FollowerStore(platform.database), alert_followers(platform)
+    send = {ConsumerKind.WEBHOOK: deliver_webhooks(platform)}
+    follow_runner = new_runner(
+        Follow(followers=followers, handlers=follower_handlers(worker), owner=worker.id),
+        name="follow",
+        threads=_FOLLOW_THREADS,
+        per_dataset_max=_FOLLOW_THREADS,
+    )
+    alert_runner = new_runner(
+        Follow(followers=alerts, handlers=send, owner=worker.id),
+        name="alerts",
+        threads=_ALERT_THREADS,
+        per_dataset_max=1,
+        facts_of=lambda tenant_id, webhook_id: {"tenant": tenant_id, "webhook": webhook_id},
+    )
+    return PollSource(find=followers.due, runner=follow_runner), PollSource(
+        find=alerts.due, runner=alert_runner
     )
 
 

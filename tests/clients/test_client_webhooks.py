@@ -51,3 +51,17 @@ def test_webhooks_are_created_redelivered_changed_and_deleted(
         assert [each.id for each in headwater.webhooks(orders)] == [webhook.id]
         headwater.delete_webhook(webhook)
         assert list(headwater.webhooks()) == []
+
+
+def test_alerts_of_all_datasets_and_of_one_are_subscribed_to(headwater: Headwater, orders: Dataset) -> None:
+    with receiving() as receiver:
+        everything = headwater.create_webhook(None, receiver.url, events="alerts")
+        one = headwater.create_webhook(orders, receiver.url, events="alerts")
+        assert everything.dataset is None
+        assert one.dataset is not None
+        assert (one.dataset.name, one.events) == (orders.name, "alerts")
+        assert {each.id for each in headwater.webhooks()} == {everything.id, one.id}
+        assert [each.id for each in headwater.webhooks(orders)] == [one.id]
+        assert headwater.try_webhook(everything).delivered
+        for webhook in (everything, one):
+            headwater.delete_webhook(webhook)

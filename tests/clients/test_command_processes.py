@@ -225,6 +225,25 @@ def test_bad_targets_of_listen_are_refused(
     assert "whsec_ and base64" in headwater_command(*listen, "orders", "--secret", "whsec_x", fails=2).err
 
 
+def test_listen_sends_no_alerts(
+    service: Service,
+    api_key: str,
+    headwater: Headwater,
+    receiver: Receiver,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_service(monkeypatch, service.url, api_key)
+    headwater_command = command_line(capsys)
+    made = headwater_command("webhooks", "create", receiver.url, "--events", "alerts", "-o", "json").out
+    webhook = json.loads(made)
+    assert (webhook["dataset"], webhook["events"]) == (None, "alerts")
+    listen = ("listen", "--webhook", webhook["id"], "--forward-to", receiver.url)
+    assert "sends alerts" in headwater_command(*listen, fails=1).err
+    assert "alerts" in headwater_command("webhooks", "-o", "table").out
+    headwater.delete_webhook(webhook["id"])
+
+
 def test_feed_goes_on_where_it_ended_after_a_lost_connection(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

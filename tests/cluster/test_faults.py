@@ -134,7 +134,7 @@ def test_api_that_stops_gets_no_request_while_it_still_answers(
     until(lambda: client.get(rows) and served_rows(cluster, "api-1"), "a read by the first API")
     stopped.send_signal(signal.SIGTERM)
     until(lambda: not cluster.is_ready("api-1"), "its drain")
-    # The proxy asks once a second.
+    # The proxy checks once a second.
     time.sleep(2.2)
     before = served_rows(cluster, "api-1")
     assert {client.get(rows).status_code for _ in range(40)} == {200}

@@ -43,13 +43,14 @@ def _table(metrics: Iterator[tuple[str, str, tuple[str, ...], str]]) -> str:
 
 def _alerts() -> str:
     lines = [
-        "| alert | severity | condition | for | what is wrong | what to do |",
-        "|---|---|---|---|---|---|",
+        "| alert | severity | about | condition | for | what is wrong | what to do |",
+        "|---|---|---|---|---|---|---|",
     ]
     for alert in ALERTS:
         columns = [
             f"`{alert.name}`",
             alert.severity.value,
+            "a dataset" if alert.of_dataset else "the service",
             f"`{expression(alert)}`",
             f"{alert.for_seconds} s",
             alert.summary,

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from app.core.jobs.values import KnownProcess, ProcessKind, ProcessReport
-from app.features.alerts.service.health import disk_check, loops_check, spark_check
+from app.features.alerts.service.health import disk_check, loops_check, processes_check, spark_check
 from app.features.alerts.values import ServiceCheck, ServiceHealth, ServiceState, Severity
 from app.infra.db import answers
 from app.infra.files.probe import StorageProbe
@@ -112,6 +112,13 @@ def test_loop_that_stands_still_is_named_and_critical_only_if_no_worker_has_it_m
     assert one.detail == "worker a: the loop reaper stands still since 2026-11-22T08:00:00+00:00"
     assert loops_check([still, api]).severity is Severity.CRITICAL
     assert loops_check([api]).severity is Severity.WARNING
+
+
+def test_process_that_does_not_start_is_named_with_what_it_lacks() -> None:
+    assert processes_check([known("a")]).ok
+    check = processes_check([known("a", faults={"derived": "No module named 'pandas'"}), known("b")])
+    assert (check.ok, check.severity) == (False, Severity.WARNING)
+    assert check.detail == "worker a: the process derived does not start: No module named 'pandas'"
 
 
 def test_disk_is_a_warning_before_it_is_full_and_named_by_host() -> None:

@@ -456,10 +456,11 @@ def test_several_grants_show_the_rows_of_all(part: Part, service: Service) -> No
 
 def test_lag_does_not_count_hidden_changes(reader: httpx2.Client, whole: httpx2.Client) -> None:
     path = "/datasets/people/consumers"
-    assert whole.get(f"{path}/name").json()["lag"]["changes"] > len(CHANGES)
-    assert {each["name"]: each["lag"] for each in reader.get(path).json()["items"]}["name"] is None
-    assert reader.get(f"{path}/name").json()["lag"] is None
-    made = reader.put(f"{path}/mine", json={"offset": "earliest"}, headers={"If-None-Match": "*"})
+    begin = {"json": {"offset": "earliest"}, "headers": {"If-None-Match": "*"}}
+    assert whole.put(f"{path}/all", **begin).json()["lag"]["changes"] > len(CHANGES)
+    assert {each["name"]: each["lag"] for each in reader.get(path).json()["items"]}["all"] is None
+    assert reader.get(f"{path}/all").json()["lag"] is None
+    made = reader.put(f"{path}/mine", **begin)
     assert (made.status_code, made.json()["lag"]) == (201, None)
     edges = reader.get("/lineage").json()["edges"]
     assert edges

@@ -50,6 +50,9 @@ _MORE = (
     "VALUES (:new, :dataset, '{\"url\": \"https://example.org\"}', 's', 'active')",
     "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, telling, state) "
     "VALUES (:new, :new, 0, 1, '{}', 'pending')",
+    "INSERT INTO alert_feeds (next_event) VALUES (1)",
+    "INSERT INTO alert_events (number, dataset_id, event) VALUES (0, :dataset, '{}')",
+    "INSERT INTO alert_followers (webhook_id, position) VALUES (:new, 0)",
     "INSERT INTO exports (id, dataset_id, definition, state) VALUES (:new, :dataset, '{}', 'active')",
     "INSERT INTO export_runs (export_id, number, since, until, job_id) VALUES (:new, 1, 0, 1, :job)",
     "INSERT INTO export_files (dataset_id, path, export_id, number, name, size_bytes, row_count, checksum) "

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from app.access.tenants.values import KeyScope
+from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service import Follow
 from app.core.feature.feature import Worker
@@ -27,6 +28,8 @@ from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
 from app.features.sources.compose import round_store
 from app.features.sources.service.due import StartRounds
+from app.features.webhooks.compose import alert_followers, deliver_webhooks
+from app.features.webhooks.repository.alert_followers import AlertFollowerStore
 from app.features.writes.engine import DecodedInput
 from app.features.writes.service.run import RunWrites
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
@@ -112,6 +115,8 @@ class Service:
     run_tasks: RunTasks
     followers: FollowerStore
     follow: Follow
+    alerts: AlertFollowerStore
+    follow_alerts: Follow
     start_rounds: StartRounds
     relay: Relay
     derivation: DerivationInProcess
@@ -165,7 +170,10 @@ class Service:
         due = self.followers.due(10)
         for tenant_id, dataset_id in due:
             self.follow.run(tenant_id, dataset_id)
-        return bool(due)
+        alerts = self.alerts.due(10)
+        for tenant_id, webhook_id in alerts:
+            self.follow_alerts.run(tenant_id, webhook_id)
+        return bool(due or alerts)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -263,6 +271,12 @@ def running_service(settings: Settings) -> Iterator[Service]:
             run_tasks=run_tasks(worker),
             followers=followers,
             follow=Follow(followers=followers, handlers=follower_handlers(worker), owner=worker.id),
+            alerts=alert_followers(platform),
+            follow_alerts=Follow(
+                followers=alert_followers(platform),
+                handlers={ConsumerKind.WEBHOOK: deliver_webhooks(platform)},
+                owner=worker.id,
+            ),
             start_rounds=start_rounds(worker),
             derivation=engine.derivation,
         )

@@ -45,14 +45,13 @@ class Workers(Protocol):
 class DeadWorkers:
     """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced.
 
-    `announce` is called when claims have ended. Read leases are not ended: they name a job and no worker, they delay
-    the removal of files by `HEADWATER_LEASE_SECONDS` at most, and a worker that is only silent may still read them.
+    `others`: the claims of followers, table services and sources. `announce` is called when claims have ended. Read
+    leases are not ended: they name a job and no worker, they delay the removal of files by `HEADWATER_LEASE_SECONDS`
+    at most, and a worker that is only silent may still read them.
     """
 
     jobs: JobClaims
-    followers: Claims
-    tables: Claims
-    sources: Claims
+    others: Sequence[Claims]
     workers: Workers
     announce: Callable[[], None]
 
@@ -79,8 +78,7 @@ class DeadWorkers:
             self._end(worker_id)
 
     def _end(self, worker_id: str) -> None:
-        self.followers.end_claims(worker_id)
-        self.tables.end_claims(worker_id)
-        self.sources.end_claims(worker_id)
+        for claims in self.others:
+            claims.end_claims(worker_id)
         self.workers.ended(worker_id)
         self.announce()

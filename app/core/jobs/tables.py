@@ -254,6 +254,8 @@ workers: Final = Table(
     timestamp_column("polled_at", default=True),
     # Loops of the process that stand still, and since when.
     Column("stalled", Document(dict[str, datetime]), nullable=False, server_default=text("'{}'")),
+    # Why processes that belong to it do not start, by their names.
+    Column("faults", Document(dict[str, str]), nullable=False, server_default=text("'{}'")),
     # The executors that it has on a cluster; null where Spark runs in the process, or there is none.
     Column("executors", Integer),
     Column("kind", Text, nullable=False, server_default=text("'worker'")),

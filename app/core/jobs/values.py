@@ -256,9 +256,10 @@ class ProcessKind(StrEnum):
 class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a process reports of itself.
 
-    `still`: its loops that stand still, and since when. `executors`: the number that it has on a cluster; None where
-    Spark runs in the process, or there is none. The bytes of the disk are those of the fullest of its disks, and
-    `resident_bytes` is the memory that it occupies; None if unknown.
+    `still`: its loops that stand still, and since when. `faults`: why processes that belong to it do not start, by
+    their names. `executors`: the number that it has on a cluster; None where Spark runs in the process, or there is
+    none. The bytes of the disk are those of the fullest of its disks, and `resident_bytes` is the memory that it
+    occupies; None if unknown.
     """
 
     kind: ProcessKind
@@ -266,6 +267,7 @@ class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     version: str = ""
     still: Mapping[str, datetime] = {}
+    faults: Mapping[str, str] = {}
     executors: int | None = None
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None

@@ -16,15 +16,20 @@ from app.features.alerts.repository import AlertStore
 from app.features.alerts.service.evaluate import Evaluate
 from app.features.alerts.service.events import EVENTS_TASK, Send, SendEvents
 from app.features.alerts.service.health import CheckService
-from app.features.monitoring.compose import leads
+from app.features.alerts.service.watch_tenants import HELD_SECONDS, TENANTS_TASK, WatchTenants
+from app.features.monitoring.compose import dataset_faults, leads
+from app.features.webhooks.compose import alert_feed
 from app.features.webhooks.receivers.http_sender import HttpSender
 from app.features.webhooks.receivers.signing import message_headers
 from app.infra.files.probe import StorageProbe
 from app.infra.outbound.addresses import Rules
 from app.infra.outbound.signing_secret import key_of
+from app.infra.runtime.loops import Loop
 from app.infra.settings import Settings
 
 _LEASE_SECONDS: Final = 60.0
+# A worker may miss a round before another one evaluates the alerts of tenants.
+_LEASE_ROUNDS: Final = 2.5
 
 
 def evaluate(platform: Platform) -> Evaluate:
@@ -53,12 +58,37 @@ def send_events(platform: Platform) -> SendEvents | None:
     settings = platform.settings
     if not settings.alert_url:
         return None
-    owner = f"{socket.gethostname()}-{os.getpid()}"
     return SendEvents(
         store=AlertStore(platform.database),
         send=_sender(settings),
-        leads=leads(platform, EVENTS_TASK, owner, lease_seconds=_LEASE_SECONDS),
+        leads=leads(platform, EVENTS_TASK, _owner(), lease_seconds=_LEASE_SECONDS),
     )
+
+
+def watch_tenants(platform: Platform) -> WatchTenants:
+    """What evaluates the alerts about datasets, for tenants that have webhooks for them."""
+    feed = alert_feed(platform)
+    lease_seconds = _LEASE_ROUNDS * platform.settings.metrics_seconds
+    return WatchTenants(
+        alerts=[alert for alert in ALERTS if alert.of_dataset],
+        tenants=feed.tenants,
+        faults=dataset_faults(platform).read,
+        change=feed.change,
+        leads=leads(platform, TENANTS_TASK, _owner(), lease_seconds=lease_seconds),
+        held_seconds=HELD_SECONDS,
+    )
+
+
+def _loops(platform: Platform) -> tuple[Loop, ...]:
+    # Workers deliver the events, so they evaluate the alerts, too.
+    every_seconds = platform.settings.metrics_seconds
+    return (
+        Loop("alerts of tenants", watch_tenants(platform).run, every_seconds=every_seconds, waits_first=True),
+    )
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
 
 
 def _sender(settings: Settings) -> Send:
@@ -76,5 +106,5 @@ def _sender(settings: Settings) -> Send:
     return send
 
 
-FEATURE: Final[Feature[object]] = Feature(name="alerts")
-"""What evaluates alerts, in the process that gathers, and what sends their events."""
+FEATURE: Final[Feature[object]] = Feature(name="alerts", loops=_loops)
+"""The alerts of tenants. Those of the service are evaluated in the process that gathers, and sent by the API."""

@@ -9,6 +9,8 @@ import msgspec
 
 from app.features.alerts.values import Severity
 
+RUNBOOK: Final = "docs/monitoring.md#alerts"
+"""The document with the conditions of all alerts, and what to do about each."""
 _MEBIBYTE: Final = 1024 * 1024
 _HOUR: Final = 3600
 
@@ -26,7 +28,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """One alert. It is fired once its condition has held for `for_seconds`, for any series of the metric.
 
     `per`: the metric is divided by this one. `window_seconds`: its increase in this time counts, not its value.
-    `setting`: the setting of the process that replaces the threshold.
+    `setting`: the setting of the process that replaces the threshold. `of_dataset`: it is about datasets, and is also
+    evaluated for each dataset of a tenant with webhooks for alerts.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     per: str = ""
     window_seconds: int = 0
     setting: str = ""
+    of_dataset: bool = False
     for_seconds: int
     summary: str
     action: str
@@ -144,6 +148,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="dataset-late",
         severity=Severity.WARNING,
         metric="headwater_datasets_late",
+        of_dataset=True,
         for_seconds=60,
         summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
         action="See which one is late (GET /overview), and whether its producer or its source runs.",
@@ -153,6 +158,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_consumer_lag_changes_max",
         threshold=1_000_000,
+        of_dataset=True,
         for_seconds=900,
         summary="A consumer has not committed more than a million changes.",
         action="See which one by headwater_consumer_lag_changes; start it, or delete it if nothing reads any more.",
@@ -162,6 +168,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_views_behind_seconds_max",
         threshold=900,
+        of_dataset=True,
         for_seconds=60,
         summary="A view lacks changes of its inputs that are older than 15 minutes.",
         action="See its freshness and its error (GET /views), and whether workers have cores left.",
@@ -170,6 +177,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="view-failed",
         severity=Severity.WARNING,
         metric="headwater_views_failing",
+        of_dataset=True,
         for_seconds=0,
         summary="The last refresh of a view has failed. It keeps its rows of before.",
         action="Read the error of the view (GET /views); correct its SQL or its inputs, and resume it if it is paused.",
@@ -178,6 +186,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="source-failing",
         severity=Severity.WARNING,
         metric="headwater_sources_failing",
+        of_dataset=True,
         for_seconds=300,
         summary="The last round of a source has failed.",
         action="Read last_error of the source (GET /datasets/{dataset}/sources), and see the system that it reads.",
@@ -186,6 +195,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="webhook-paused",
         severity=Severity.WARNING,
         metric="headwater_webhooks_paused",
+        of_dataset=True,
         for_seconds=0,
         summary="A webhook is paused because its receiver did not take its messages.",
         action="Read error of the webhook, repair its receiver, and set its state to active.",
@@ -195,6 +205,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_quarantine_records",
         window_seconds=_HOUR,
+        of_dataset=True,
         for_seconds=0,
         summary="Bad records were put into the quarantine within an hour.",
         action="List them with their errors (GET /datasets/{dataset}/quarantine), repair their producer, and redrive.",

@@ -102,6 +102,8 @@ class ProcessHealth(msgspec.Struct, frozen=True, kw_only=True):
     """When it has last reported."""
     still: dict[str, datetime]
     """Its loops that stand still, and when each has last done a round."""
+    faults: dict[str, str]
+    """Why processes that belong to it do not start, by their names: a module that cannot be imported."""
     executors: int | None
     """Its executors on a cluster of Spark; null where Spark runs in the process, or there is none."""
     disk: DiskSpaceView | None

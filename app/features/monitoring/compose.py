@@ -11,6 +11,7 @@ from app.core.feature.feature import Feature
 from app.core.jobs.repository.processes import POLLS_MISSED_MAX, ProcessStore
 from app.core.messaging.announcements import Announcements
 from app.core.platform import Platform
+from app.features.monitoring.repository.dataset_faults import DatasetFaultStore
 from app.features.monitoring.repository.dataset_samples import DatasetSampleStore
 from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.repository.numbers import NumberStore
@@ -64,6 +65,11 @@ def sample_datasets(platform: Platform) -> SampleDatasets:
         leaders=LeaderStore(platform.database),
         owner=_owner(),
     )
+
+
+def dataset_faults(platform: Platform) -> DatasetFaultStore:
+    """What finds datasets with a fault, by metric."""
+    return DatasetFaultStore(platform.database)
 
 
 def _loops(platform: Platform) -> tuple[Loop, ...]:

@@ -134,6 +134,15 @@ class DatasetProblem(str, Enum):
     """One of its webhooks is paused since deliveries failed."""
 
 
+class DatasetFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset with a value of a metric that may be that of a fault. `detail`: the value in words."""
+
+    dataset_id: str
+    dataset: str
+    value: float
+    detail: str
+
+
 class HourNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """The writes of an hour."""
 

@@ -24,6 +24,7 @@ from app.features.webhooks.handlers.webhooks import (
     try_webhook,
 )
 from app.features.webhooks.problems import PROBLEMS
+from app.features.webhooks.repository.webhook_row import no_webhook
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.service.webhooks import Webhooks
 from app.http.auth import Resource
@@ -46,7 +47,11 @@ def _resources(platform: Platform) -> dict[str, Resource]:
     catalog, webhooks = platform.stores.catalog, _webhooks(platform)
 
     def datasets(tenant_id: str, webhook_id: str) -> list[str]:
-        return catalog.names(tenant_id, [webhooks.get(tenant_id, webhook_id).dataset_id])
+        dataset_id = webhooks.get(tenant_id, webhook_id).dataset_id
+        if dataset_id is None:
+            # This is for keys with grants, which do not reach all datasets.
+            raise no_webhook(webhook_id)
+        return catalog.names(tenant_id, [dataset_id])
 
     return {"webhook": Resource(datasets=datasets, access=lambda *reference: webhooks.get(*reference).access)}
 

@@ -8,12 +8,15 @@ from typing import Final
 from app.core.compose import read_memory, read_snapshots, table_walk
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Participants, Worker
+from app.core.platform import Platform
 from app.features.partitions.compose import partitions
 from app.features.webhooks.ports import Receiver
 from app.features.webhooks.receivers.http_sender import HttpSender
 from app.features.webhooks.receivers.topic import TopicReceiver
 from app.features.webhooks.receivers.topic_sender import TopicSender
 from app.features.webhooks.receivers.url import UrlReceiver
+from app.features.webhooks.repository.alert_feed import AlertFeedStore
+from app.features.webhooks.repository.alert_followers import AlertFollowerStore
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.repository.readers import WebhookReaders
 from app.features.webhooks.retries import RetryRules
@@ -28,16 +31,35 @@ _DEAD_MAX: Final = 3
 
 
 def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
-    platform, settings = worker.platform, worker.platform.settings
+    deliver = deliver_webhooks(worker.platform)
+    return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
+
+
+def alert_followers(platform: Platform) -> AlertFollowerStore:
+    """The followers of alerts. Those of changes and of partitions are consumers of datasets."""
+    return AlertFollowerStore(platform.database)
+
+
+def alert_feed(platform: Platform) -> AlertFeedStore:
+    """The alerts of tenants."""
+    return AlertFeedStore(platform.database)
+
+
+def deliver_webhooks(platform: Platform) -> DeliverWebhooks:
+    """The follower of all webhooks."""
+    settings = platform.settings
     feed = read_snapshots(platform, table_walk(platform, read_memory(platform)))
-    deliver = DeliverWebhooks(
+    return DeliverWebhooks(
         catalog=platform.stores.catalog,
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
-        messages=Messages(read_feed=feed, read_events=partitions(platform).events),
+        messages=Messages(
+            read_feed=feed,
+            read_events=partitions(platform).events,
+            read_alerts=alert_feed(platform).read,
+        ),
         receivers=receivers(settings),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=_DEAD_MAX),
     )
-    return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
 
 
 def receivers(settings: Settings) -> Mapping[ReceiverKind, Receiver]:

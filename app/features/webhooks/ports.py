@@ -31,11 +31,12 @@ class Receiver(Protocol):
         ...
 
     def check(
-        self, dataset: Dataset, definition: WebhookDefinition, selection: ChangeSelection | None
+        self, dataset: Dataset | None, definition: WebhookDefinition, selection: ChangeSelection | None
     ) -> None:
         """Checks that messages of the webhook can be sent, as things are now.
 
-        `selection`: the changes that it selects; None for events of partitions. Raises InvalidWebhook, RestrictedGrant.
+        `dataset`: None for the alerts of all datasets. `selection`: the changes that it selects; None for events of
+        partitions and for alerts. Raises InvalidWebhook, RestrictedGrant.
         """
         ...
 

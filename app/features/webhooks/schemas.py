@@ -58,16 +58,16 @@ class CreateTopicOptions(TopicOptions, frozen=True, kw_only=True, forbid_unknown
 class CreateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A webhook to register.
 
-    With `events: partitions`, positions count events of partitions, and the members that choose and format changes
-    (`form`, `columns`, `where`, `partitions`, `max_lag`) are refused.
+    With `events` of `partitions` or `alerts`, positions count these events, and the members that choose and format
+    changes (`form`, `columns`, `where`, `partitions`, `max_lag`) are refused.
     """
 
-    dataset: str
-    """The id or the name of the dataset."""
+    dataset: Annotated[str | None, msgspec.Meta(examples=["orders"])] = None
+    """The id or the name of the dataset. Only `alerts` may be without: they are of all datasets then."""
     url: str
     """Where messages are posted; `kafka://host:port,host:port/topic` writes them to a topic instead."""
     events: WebhookEvents = WebhookEvents.CHANGES
-    """What is sent: `changes` of rows, or which `partitions` are done."""
+    """What is sent: `changes` of rows, which `partitions` are done, or `alerts` about datasets."""
     form: ChangeForm = ChangeForm.TWO_EVENT
     """The form of the changes."""
     columns: list[str] | None = None
@@ -138,8 +138,8 @@ class WebhookLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     """The webhook."""
     deliveries: str
     """Its messages."""
-    dataset: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d3"])]
-    """Its dataset."""
+    dataset: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d3"])] | None
+    """Its dataset; null for the alerts of all datasets."""
 
 
 class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,8 +147,8 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     """Its id."""
-    dataset: DatasetIdentity
-    """The dataset whose changes are sent."""
+    dataset: DatasetIdentity | None
+    """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None
@@ -174,7 +174,7 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     position: NextPosition
     """What is before it has been sent, or given up."""
     pending: int
-    """How many changes there are from the position on; within the rows of a version, after the version."""
+    """How many changes, or events, there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     retry: WebhookRetry | None
@@ -384,9 +384,13 @@ def _members(webhook: Webhook) -> dict[str, Any]:
         **msgspec.structs.asdict(webhook.definition),
         **msgspec.structs.asdict(webhook),
         "position": position_value(webhook.place.position),
-        "dataset": DatasetIdentity(id=webhook.dataset_id, name=webhook.dataset),
+        "dataset": None
+        if webhook.dataset_id is None
+        else DatasetIdentity(id=webhook.dataset_id, name=webhook.dataset or ""),
         "error": None if webhook.error is None else fault_document(webhook.error),
         "links": WebhookLinks(
-            self_=path, deliveries=f"{path}/deliveries", dataset=f"/datasets/{webhook.dataset_id}"
+            self_=path,
+            deliveries=f"{path}/deliveries",
+            dataset=None if webhook.dataset_id is None else f"/datasets/{webhook.dataset_id}",
         ),
     }

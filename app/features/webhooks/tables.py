@@ -1,4 +1,4 @@
-"""The tables of what follows a feed: consumers, and the webhooks, exports and views that have one each."""
+"""The tables of webhooks: their definitions and messages, and the alerts that some of them send."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from sqlalchemy import (
 )
 
 from app.core.changes.values import DeliveryFormat
-from app.features.webhooks.values import WebhookAttempt, WebhookDefinition
+from app.features.webhooks.values import AlertEvent, HeldAlert, WebhookAttempt, WebhookDefinition
 from app.infra.db.columns import (
     id_column,
     integer_column,
     json_column,
     metadata,
     of_dataset,
+    of_tenant,
     tenant_column,
     timestamp_column,
 )
+from app.infra.db.stored_json import Document
 from app.kernel.format.errors import Fault
 
 webhooks: Final = Table(
@@ -33,7 +35,8 @@ webhooks: Final = Table(
     metadata,
     tenant_column(),
     id_column("id"),
-    id_column("dataset_id"),
+    # Null for the alerts of all datasets.
+    id_column("dataset_id", nullable=True),
     json_column("definition", WebhookDefinition),
     Column("secret", Text, nullable=False),
     # The secret before it, which signs along until then.
@@ -90,5 +93,48 @@ webhook_deliveries: Final = Table(
         "webhook_id",
         "next_attempt_at",
         postgresql_where=text("state = 'pending'"),
+    ),
+)
+
+# The number of the next event of a tenant, and the states of its alerts. Its lock orders the events.
+alert_feeds: Final = Table(
+    "alert_feeds",
+    metadata,
+    tenant_column(),
+    integer_column("next_event", default=0),
+    Column("states", Document(dict[str, HeldAlert]), nullable=False, server_default=text("'{}'")),
+    PrimaryKeyConstraint("tenant_id"),
+    of_tenant(),
+)
+
+alert_events: Final = Table(
+    "alert_events",
+    metadata,
+    tenant_column(),
+    integer_column("number"),
+    id_column("dataset_id"),
+    json_column("event", AlertEvent),
+    timestamp_column("at", default=True),
+    PrimaryKeyConstraint("tenant_id", "number"),
+    of_dataset(),
+)
+
+# The positions of webhooks that send alerts: they count the events of their tenant.
+alert_followers: Final = Table(
+    "alert_followers",
+    metadata,
+    tenant_column(),
+    id_column("webhook_id"),
+    integer_column("position"),
+    Column("member", Text),
+    integer_column("lease_epoch", default=0),
+    timestamp_column("lease_until", nullable=True),
+    # When it is due: null for never, until there is an event.
+    timestamp_column("wake_at", nullable=True),
+    timestamp_column("moved_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "webhook_id"),
+    CheckConstraint("(member IS NULL) = (lease_until IS NULL)", name="lease"),
+    ForeignKeyConstraint(
+        ["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
@@ -46,10 +46,66 @@ class WebhookState(str, Enum):
 
 
 class WebhookEvents(str, Enum):
-    """What a webhook delivers: changes of rows, or events of partitions that were done or reopened."""
+    """What a webhook delivers: changes of rows, events of partitions that were done or reopened, or alerts."""
 
     CHANGES = "changes"
     PARTITIONS = "partitions"
+    ALERTS = "alerts"
+
+
+class AlertEventState(str, Enum):
+    """What has happened to an alert: it became active, or is active no longer."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An alert of a tenant that was fired or resolved, as its messages have it.
+
+    `labels`: what it is about: `tenant`, `dataset` by name, `dataset_id`. `detail`: the value for which its condition
+    holds, or held last. `runbook`: the document with what to do.
+    """
+
+    id: str
+    alert: str
+    severity: str
+    state: AlertEventState
+    labels: dict[str, str]
+    summary: str
+    detail: str
+    action: str
+    runbook: str
+    fired_at: datetime
+    resolved_at: datetime | None = None
+
+
+class HeldAlert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An alert of a tenant whose condition holds, or held lately. `since`: when it began to hold.
+
+    `fired_at`: None until it has held for its time. `right_since`: since when it does not hold; None while it does.
+    `dataset_id`, `dataset`: what it is about.
+    """
+
+    since: datetime
+    dataset_id: str
+    dataset: str
+    detail: str = ""
+    fired_at: datetime | None = None
+    right_since: datetime | None = None
+
+
+HeldAlerts = Mapping[str, HeldAlert]
+"""The states of a tenant's alerts, by alert and dataset."""
+DecideAlerts = Callable[[str, HeldAlerts], tuple[HeldAlerts, Sequence[AlertEvent]]]
+"""Takes the name of the tenant and the states; returns those after them, and events about the difference."""
+
+
+class AlertEvents(NamedTuple):
+    """Events from a position on, and the position after them."""
+
+    items: Sequence[AlertEvent]
+    next_since: int
 
 
 class DeliveryState(str, Enum):
@@ -139,8 +195,8 @@ class TopicAddress(NamedTuple):
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a user has specified. `delivery_format` has no schema: each message has the latest one.
 
-    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a
-    `delivery_format`. `kafka`: for the URL of a topic only.
+    `events`: what positions count, and messages hold up to `batch_changes_max` of; a message holds one alert. Only
+    changes have a `delivery_format`. `kafka`: for the URL of a topic only.
     """
 
     url: str
@@ -184,12 +240,13 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     its offset on.
 
     `error`: why the service paused it, or gave up the last message. `failures`: messages given up in a row. `revision`
-    counts its changes. `retry`: the next message, if it has failed.
+    counts its changes. `retry`: the next message, if it has failed. `dataset_id`, `dataset`: None for the alerts of all
+    datasets.
     """
 
     id: str
-    dataset_id: str
-    dataset: str
+    dataset_id: str | None
+    dataset: str | None
     definition: WebhookDefinition
     state: WebhookState
     error: Fault | None
@@ -246,7 +303,7 @@ class MessageContent(NamedTuple):
 
 
 class WebhookMessage(NamedTuple):
-    """A message with what it holds. `record_key`: that of the dataset."""
+    """A message with what it holds. `record_key`: that of the dataset; empty without one."""
 
     delivery: FormattedDelivery
     content: MessageContent

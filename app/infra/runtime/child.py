@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -51,9 +51,14 @@ class ChildSpec:
 
 
 def launch(
-    spec: ChildSpec, output: IO[bytes] | int, input_: int = subprocess.DEVNULL
+    spec: ChildSpec,
+    output: IO[bytes] | int,
+    input_: int = subprocess.DEVNULL,
+    descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Starts the child as leader of its own process group, bound to the life of the calling thread.
+
+    `descriptors`: further ones that it inherits, under their numbers.
 
     A process group of its own protects it from a terminal's Ctrl-C: only the supervisor determines the order of the
     stop. The calling thread must live as long as the child may, since the kernel's death signal follows the thread.
@@ -71,6 +76,7 @@ def launch(
         env={**os.environ, **spec.environment},
         cwd=spec.directory,
         process_group=0,
+        pass_fds=descriptors,
     )
 
 

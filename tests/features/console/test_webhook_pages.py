@@ -80,6 +80,26 @@ def test_the_form_registers_a_webhook_and_shows_its_secret_once(
     client.delete(f"/webhooks/{webhook['id']}")
 
 
+def test_the_form_registers_alerts_of_all_datasets(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver
+) -> None:
+    root = page(visitor, "/console/webhooks")
+    fields = {"dataset": "", "url": receiver.url, "events": "alerts", "form": "two_event"}
+    answer = submit(visitor, root, "/console/webhooks", **fields)
+    assert answer.status_code == 200, answer.text
+    made = checked_page(answer)
+    [webhook] = client.get("/webhooks").json()["items"]
+    assert (webhook["dataset"], webhook["events"]) == (None, "alerts")
+    assert page(visitor, "/console/webhooks").one("table").rows()[1][1] == "all alerts"
+    detail = page(visitor, made.link("To the webhook"))
+    assert (figures(detail)["Dataset"], figures(detail)["Sends"]) == ("all", "alerts")
+    assert "The next alert that is fired makes one." in detail.text
+    assert detail.all("select", name="form") == []
+    client.delete(f"/webhooks/{webhook['id']}")
+    refused = checked_page(submit(visitor, root, "/console/webhooks", **(fields | {"events": "changes"})))
+    assert "are of a dataset: name it" in refused.one("p", class_="fault").text
+
+
 def test_what_is_refused_stays_in_the_form_with_its_reason(visitor: httpx2.Client, orders: str) -> None:
     root = page(visitor, "/console/webhooks")
     fields = {

@@ -41,8 +41,18 @@ SLOT = Slot(partition_path="", bucket=0)
 LOGINS = {"backup_owner": "CREATEROLE", "backup_service": "NOCREATEROLE", "backup_admin": "NOCREATEROLE"}
 
 
-_PROCESS = ("kind", "host", "pid", "version", "disk_free_bytes", "disk_total_bytes", "resident_bytes")
+_PROCESS = (
+    "kind",
+    "host",
+    "pid",
+    "version",
+    "disk_free_bytes",
+    "disk_total_bytes",
+    "resident_bytes",
+    "faults",
+)
 # The latest columns: of exports of versions, and of the register of processes, which was one of workers.
+ALERTS_OF_TENANTS = ("alert_feeds", "alert_events", "alert_followers")
 LATELY = (("exports", "planned_at"), ("export_runs", "version"), *(("workers", name) for name in _PROCESS))
 
 
@@ -296,7 +306,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         "share_tokens",
         "dataset_hours",
         "dataset_samples",
-        *("leaders", "alerts", "console_links", "console_sessions"),
+        *("leaders", "alerts", "console_links", "console_sessions", *ALERTS_OF_TENANTS),
     }
     for table in manifest["tables"]:
         if table["name"] in later:

@@ -27,6 +27,7 @@ class ProcessStore:
         """Notes that the process lives."""
         values = {
             "stalled": dict(report.still),
+            "faults": dict(report.faults),
             "executors": report.executors,
             "disk_free_bytes": report.disk_free_bytes,
             "disk_total_bytes": report.disk_total_bytes,
@@ -69,6 +70,7 @@ class ProcessStore:
                     pid=row.pid,
                     version=row.version,
                     still=row.stalled,
+                    faults=row.faults,
                     executors=row.executors,
                     disk_free_bytes=row.disk_free_bytes,
                     disk_total_bytes=row.disk_total_bytes,

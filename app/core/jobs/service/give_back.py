@@ -68,9 +68,14 @@ def fault_of_imports(error: BaseException) -> HeadwaterError | None:
     cause: BaseException | None = None if isinstance(error, HeadwaterError) else error
     while cause is not None:
         if isinstance(cause, ImportError):
-            return HeadwaterError(
-                f"A process of a worker cannot import a module: {cause}. "
-                "The operator installs the packages of this release in the environment of the worker."
-            )
+            return missing_module(str(cause))
         cause = cause.__cause__
     return None
+
+
+def missing_module(reason: str) -> HeadwaterError:
+    """The error of a job whose process cannot import a module. `reason`: what Python says about it."""
+    return HeadwaterError(
+        f"A process of a worker cannot import a module: {reason}. "
+        "The operator installs the packages of this release in the environment of the worker."
+    )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Final
 
 from app.core.jobs.repository.processes import ProcessStore
@@ -41,8 +42,13 @@ class ReportProcess:
             space=DiskSpace(disk_folders(settings.data_dir, open_storage(settings.storage_uri))),
         )
 
-    def run(self, still: Mapping[str, datetime], executors: int | None = None) -> None:
-        """Reports it once. `still`: its loops that stand still. `executors`: as in `ProcessReport`.
+    def run(
+        self,
+        still: Mapping[str, datetime],
+        executors: int | None = None,
+        faults: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Reports it once. `still`: its loops that stand still. `executors`, `faults`: as in `ProcessReport`.
 
         Raises Unavailable.
         """
@@ -55,6 +61,7 @@ class ReportProcess:
                 pid=os.getpid(),
                 version=_RELEASE,
                 still=still,
+                faults=faults,
                 executors=executors,
                 disk_free_bytes=None if space is None else space.free,
                 disk_total_bytes=None if space is None else space.total,

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from app.features.alerts.declared import ALERTS, Alert
+from app.features.alerts.declared import ALERTS, RUNBOOK, Alert
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.values import AlertPhase, AlertState, Severity
 from app.infra.errors import Unavailable
@@ -61,9 +61,11 @@ def event_of(alert: Alert, state: AlertState) -> bytes:
     data: Mapping[str, object] = {
         "alert": alert.name,
         "severity": alert.severity.value,
+        "state": state.phase.value,
         "summary": alert.summary,
         "detail": state.detail,
         "action": alert.action,
+        "runbook": RUNBOOK,
         "fired_at": state.fired_at,
         "resolved_at": None if fired else state.resolved_at,
     }

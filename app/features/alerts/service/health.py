@@ -68,6 +68,7 @@ class CheckService:
                 ),
                 "spark": spark_check({each.id: each.report.executors for each in workers}),
                 "loops": loops_check(alive),
+                "processes": processes_check(workers),
                 "jobs": _check(_postponed(postponed_jobs), Severity.WARNING),
                 "disk": disk_check(alive, self.disk_free_bytes_min),
                 **servers,
@@ -133,6 +134,7 @@ def _process(process: KnownProcess, *, alive: bool) -> ProcessHealth:
         started_at=process.started_at,
         seen_at=process.seen_at,
         still=dict(report.still),
+        faults=dict(report.faults),
         executors=report.executors,
         disk=None if free is None or total is None else DiskSpaceView(free_bytes=free, total_bytes=total),
         resident_bytes=report.resident_bytes,
@@ -175,6 +177,16 @@ def loops_check(alive: Sequence[KnownProcess]) -> ServiceCheck:
         for name, since in process.report.still.items()
     ]
     return _check("; ".join(faults), Severity.CRITICAL if everywhere else Severity.WARNING)
+
+
+def processes_check(workers: Sequence[KnownProcess]) -> ServiceCheck:
+    """The check of the processes that workers cannot start: what would run there fails."""
+    faults = [
+        f"worker {worker.id}: the process {name} does not start: {reason}"
+        for worker in workers
+        for name, reason in sorted(worker.report.faults.items())
+    ]
+    return _check("; ".join(faults), Severity.WARNING)
 
 
 def _second(since: datetime) -> str:

@@ -11,6 +11,7 @@ from litestar.params import JSONBody
 from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
 from app.core.idempotency.providers import Idempotency
+from app.features.webhooks.errors import InvalidWebhook
 from app.features.webhooks.schemas import (
     CreateWebhook,
     ListWebhooksOptions,
@@ -35,6 +36,7 @@ from app.http.json_body import require_member
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
+from app.kernel.sql.conditions.row_access import EVERYTHING
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _TAGS: Final = ["webhooks"]
@@ -58,13 +60,18 @@ async def create_webhook(
 ) -> Created[WebhookWithSecret]:
     """Registers a URL to which the changes of a dataset are sent as they are committed, in order, at least once.
 
-    The secret with which messages are signed is in this response only.
+    Or `events` that are no changes: which partitions are done, and alerts of one or of all datasets. The secret with
+    which messages are signed is in this response only.
     """
     new = registration(data)
 
     def create() -> Created[WebhookWithSecret]:
-        dataset, access = granted_datasets.seen(principal.tenant_id, data.dataset)
-        webhook, secret = webhooks.create(dataset, new, access)
+        dataset, access = None, EVERYTHING
+        if data.dataset is not None:
+            dataset, access = granted_datasets.seen(principal.tenant_id, data.dataset)
+        elif principal.grants is not None:
+            raise InvalidWebhook.at("/dataset", "this key has grants of datasets: name one of them")
+        webhook, secret = webhooks.create(principal.tenant_id, dataset, new, access)
         return Created(
             webhook_with_secret(webhook, secret), path=webhook_path(webhook.id), revision=webhook.revision
         )

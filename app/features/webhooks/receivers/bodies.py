@@ -8,15 +8,24 @@ from typing import Any, Final
 import msgspec
 
 from app.core.changes.position_parameters import position_value
-from app.features.webhooks.values import FormattedDelivery, Webhook, WebhookEvents
+from app.features.webhooks.values import (
+    AlertEvent,
+    AlertEventState,
+    FormattedDelivery,
+    Webhook,
+    WebhookEvents,
+)
 
 CHANGES_TYPE: Final = "dataset.changes"
 PARTITIONS_TYPE: Final = "dataset.partitions"
+ALERT_TYPES: Final = {AlertEventState.FIRING: "alert.fired", AlertEventState.RESOLVED: "alert.resolved"}
 TEST_TYPE: Final = "webhook.test"
 
 
 def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) -> bytes:
-    """The body of a message with changes, or with events."""
+    """The body of a message with changes, with events, or with an alert."""
+    if webhook.definition.events is WebhookEvents.ALERTS:
+        return _alert_body(webhook, delivery, msgspec.json.decode(changes, type=AlertEvent))
     whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
     if webhook.definition.events is WebhookEvents.PARTITIONS:
         events = {
@@ -34,6 +43,17 @@ def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) 
         "changes": msgspec.Raw(changes),
     }
     return _body(CHANGES_TYPE, delivery.created_at, data)
+
+
+def _alert_body(webhook: Webhook, delivery: FormattedDelivery, alert: AlertEvent) -> bytes:
+    """The body of a message with an alert, with the members that alerts for operators have."""
+    data = {
+        "webhook_id": webhook.id,
+        "since": delivery.since.offset,
+        "next_since": delivery.until.offset,
+        **msgspec.structs.asdict(alert),
+    }
+    return _body(ALERT_TYPES[alert.state], alert.resolved_at or alert.fired_at, data)
 
 
 def test_body(webhook: Webhook, now: datetime) -> bytes:

@@ -51,9 +51,13 @@ class TopicReceiver:
         raise InvalidWebhook.at("/url", "the secret of a topic is a password, which its brokers set")
 
     def check(
-        self, dataset: Dataset, definition: WebhookDefinition, selection: ChangeSelection | None
+        self, dataset: Dataset | None, definition: WebhookDefinition, selection: ChangeSelection | None
     ) -> None:
         """See `Receiver`: messages have a key and a form that fit, and brokers and registry may be connected to."""
+        if dataset is None or definition.events is not WebhookEvents.CHANGES:
+            raise InvalidWebhook.at(
+                "/events", "a topic gets changes; events and alerts need a URL with https"
+            )
         options = definition.kafka or TopicOptions()
         if selection is not None:
             _check_messages(dataset, definition, options, selection)
@@ -118,8 +122,6 @@ def _check_messages(
 
 def _check_options(dataset: Dataset, definition: WebhookDefinition, options: TopicOptions) -> None:
     """Raises InvalidWebhook, RestrictedGrant for what messages of a topic cannot have."""
-    if definition.events is not WebhookEvents.CHANGES:
-        raise InvalidWebhook.at("/events", "a topic gets changes; events of partitions need a URL with https")
     delivery_format, key = definition.delivery_format, key_fields(dataset.definition)
     if delivery_format.columns is not None and not set(key) <= set(delivery_format.columns):
         raise InvalidWebhook.at(

@@ -46,7 +46,7 @@ class UrlReceiver:
 
     def check(
         self,
-        dataset: Dataset,  # noqa: ARG002
+        dataset: Dataset | None,  # noqa: ARG002
         definition: WebhookDefinition,
         selection: ChangeSelection | None,  # noqa: ARG002
     ) -> None:

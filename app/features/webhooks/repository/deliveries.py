@@ -14,8 +14,10 @@ from app.core.consumers.repository.places import extend_version
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
 from app.core.timeline.repository.kept_versions import share_versions
+from app.features.webhooks.repository.alert_followers import holds_alerts, move_alerts
 from app.features.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
+    LockedWebhook,
     delivery_members,
     delivery_place,
     find_webhook,
@@ -31,6 +33,7 @@ from app.features.webhooks.values import (
     DeliveryWork,
     FormattedDelivery,
     Reply,
+    WebhookEvents,
     given_up,
 )
 from app.infra.db.session import Database
@@ -99,7 +102,8 @@ class DeliveryStore:
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
             _share(connection, consumer, since)
-            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer, since):
+            locked = lock_row(connection, webhook_id)
+            if locked is None or not _holds(connection, locked, webhook_id, consumer, since):
                 return None
             _extend(connection, consumer, since)
             self._purge(connection, webhook_id)
@@ -121,17 +125,19 @@ class DeliveryStore:
         """Moves past what is not selected; false if the claim was lost."""
         with self._database.tenant(tenant_id) as connection:
             _share(connection, consumer, since)
-            if not _holds(connection, consumer, since):
+            webhook_id = consumer.name.removeprefix(follower_name(""))
+            locked = lock_row(connection, webhook_id)
+            if locked is None or not _holds(connection, locked, webhook_id, consumer, since):
                 return False
             _extend(connection, consumer, since)
-            return move_consumer(connection, consumer.dataset_id, consumer.name, since, until)
+            return _move(connection, locked, webhook_id, since, until)
 
     def delivered(self, tenant_id: str, delivery: FormattedDelivery, reply: Reply) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
-            dataset_id = _attempted(connection, delivery, DeliveryState.DELIVERED, reply)
-            if dataset_id is not None:
-                _move_past(connection, dataset_id, delivery)
+            locked = _attempted(connection, delivery, DeliveryState.DELIVERED, reply)
+            if locked is not None:
+                _move_past(connection, locked, delivery)
                 connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
@@ -153,10 +159,10 @@ class DeliveryStore:
         """
         state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
         with self._database.tenant(tenant_id) as connection:
-            dataset_id = _attempted(connection, delivery, state, reply, retry_seconds=retry_seconds)
-            if dataset_id is None or state is not DeliveryState.DEAD:
+            locked = _attempted(connection, delivery, state, reply, retry_seconds=retry_seconds)
+            if locked is None or state is not DeliveryState.DEAD:
                 return
-            if _move_past(connection, dataset_id, delivery):
+            if _move_past(connection, locked, delivery):
                 failures = connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id)
@@ -208,8 +214,16 @@ def _extend(connection: Connection, consumer: Consumer, place: ConsumerPlace) ->
         extend_version(connection, consumer.dataset_id, consumer.name, place.snapshot)
 
 
-def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> bool:
+def _holds(
+    connection: Connection,
+    webhook: LockedWebhook,
+    webhook_id: str,
+    consumer: Consumer,
+    place: ConsumerPlace,
+) -> bool:
     """Whether the consumer has the same claim as before, and is at the place; locked until the transaction ends."""
+    if webhook.events is WebhookEvents.ALERTS:
+        return holds_alerts(connection, webhook_id, consumer, place)
     query = (
         select(consumers.c.name)
         .where(
@@ -230,10 +244,10 @@ def _attempted(
     reply: Reply,
     *,
     retry_seconds: float | None = None,
-) -> str | None:
-    """Counts an attempt, and returns the dataset's id; None if another worker has done so, or the webhook is gone."""
-    dataset_id = lock_row(connection, delivery.webhook_id)
-    if dataset_id is None:
+) -> LockedWebhook | None:
+    """Counts an attempt, and returns the webhook; None if another worker has done so, or the webhook is gone."""
+    locked = lock_row(connection, delivery.webhook_id)
+    if locked is None:
         return None
     final = state is not DeliveryState.PENDING
     row_count = connection.execute(
@@ -255,10 +269,22 @@ def _attempted(
     if not row_count:
         return None
     record_attempt(connection, delivery.webhook_id, delivery.id, reply)
-    return dataset_id
+    return locked
 
 
-def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:
+def _move_past(connection: Connection, webhook: LockedWebhook, delivery: FormattedDelivery) -> bool:
     """Moves the position past a message; False for a redelivery, since the position is past it already."""
-    name = follower_name(delivery.webhook_id)
-    return move_consumer(connection, dataset_id, name, delivery.since, delivery.until)
+    return _move(connection, webhook, delivery.webhook_id, delivery.since, delivery.until)
+
+
+def _move(
+    connection: Connection,
+    webhook: LockedWebhook,
+    webhook_id: str,
+    before: ConsumerPlace,
+    after: ConsumerPlace,
+) -> bool:
+    if webhook.events is WebhookEvents.ALERTS:
+        return move_alerts(connection, webhook_id, before, after)
+    # All others are of a dataset.
+    return move_consumer(connection, webhook.dataset_id or "", follower_name(webhook_id), before, after)

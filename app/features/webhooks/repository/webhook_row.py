@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, case, func, select, true, update
 
@@ -12,7 +12,8 @@ from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
-from app.features.webhooks.tables import webhook_deliveries, webhooks
+from app.features.webhooks.repository.alert_feed import events_after
+from app.features.webhooks.tables import alert_followers, webhook_deliveries, webhooks
 from app.features.webhooks.values import (
     ATTEMPTS_MAX,
     Delivery,
@@ -21,6 +22,7 @@ from app.features.webhooks.values import (
     Reply,
     Webhook,
     WebhookAttempt,
+    WebhookEvents,
     WebhookRetry,
     WebhookState,
 )
@@ -31,6 +33,13 @@ _MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not 
 _PLACES: Final = ("since", "since_snapshot", "next_since", "next_snapshot")
 _RETRY: Final = ("id", "attempts", "status", "error", "next_attempt_at")
 DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in (*_MEMBERS, *_PLACES))
+
+
+class LockedWebhook(NamedTuple):
+    """What the position of a webhook is in. `dataset_id`: None for the alerts of all datasets."""
+
+    dataset_id: str | None
+    events: WebhookEvents
 
 
 def follower_name(webhook_id: str) -> str:
@@ -44,8 +53,13 @@ def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
     if is_uuid(webhook_id):
         row = connection.execute(select_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
     if row is None:
-        raise NotFound(f"there is no webhook {webhook_id!r}")
+        raise no_webhook(webhook_id)
     return webhook_of(row)
+
+
+def no_webhook(webhook_id: str) -> NotFound:
+    """The error for a webhook that does not exist, or is hidden."""
+    return NotFound(f"there is no webhook {webhook_id!r}")
 
 
 def live_credentials(connection: Connection, webhook_id: str) -> ReceiverCredentials:
@@ -79,17 +93,20 @@ def delivery_place(since: ConsumerPlace, until: ConsumerPlace) -> dict[str, Any]
 
 
 def select_webhooks() -> Select[Any]:
-    """Webhooks with their positions."""
+    """Webhooks with their positions: those of consumers, or of followers of alerts."""
     of_partitions = consumers.c.kind == ConsumerKind.PARTITION_WEBHOOK.value
     count = case((of_partitions, func.coalesce(partition_feeds.c.next_event, 0)), else_=heads.c.next_offset)
-    pending = (count - consumers.c.position).label("pending")
+    position = func.coalesce(consumers.c.position, alert_followers.c.position)
+    of_alerts = alert_followers.c.webhook_id.is_not(None)
+    alerts = events_after(webhooks.c.dataset_id, alert_followers.c.position)
+    pending = case((of_alerts, alerts), else_=count - consumers.c.position).label("pending")
     retry = (
         select(*(webhook_deliveries.c[name].label(f"retry_{name}") for name in _RETRY))
         .where(
             webhook_deliveries.c.webhook_id == webhooks.c.id,
             webhook_deliveries.c.state == DeliveryState.PENDING.value,
             webhook_deliveries.c.attempts > 0,
-            webhook_deliveries.c.since == consumers.c.position,
+            webhook_deliveries.c.since == position,
             webhook_deliveries.c.since_snapshot.is_not_distinct_from(consumers.c.snapshot),
         )
         .order_by(webhook_deliveries.c.next_attempt_at)
@@ -101,17 +118,18 @@ def select_webhooks() -> Select[Any]:
         select(
             *(webhooks.c[name] for name in columns),
             datasets.c.name.label("dataset"),
-            consumers.c.position,
+            position.label("position"),
             consumers.c.snapshot,
             pending,
             consumers.c.max_lag_rows,
             consumers.c.max_lag_seconds,
             *retry.c,
         )
-        .join(datasets, datasets.c.id == webhooks.c.dataset_id)
-        .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
+        .outerjoin(datasets, datasets.c.id == webhooks.c.dataset_id)
+        .outerjoin(heads, heads.c.dataset_id == webhooks.c.dataset_id)
         .outerjoin(partition_feeds, partition_feeds.c.dataset_id == webhooks.c.dataset_id)
-        .join(
+        .outerjoin(alert_followers, alert_followers.c.webhook_id == webhooks.c.id)
+        .outerjoin(
             consumers,
             and_(
                 consumers.c.dataset_id == webhooks.c.dataset_id,
@@ -133,13 +151,14 @@ def webhook_of(row: Any) -> Webhook:
     return Webhook(**{**values, "state": state, "max_lag": max_lag, "place": place, "retry": retry})
 
 
-def lock_row(connection: Connection, webhook_id: str) -> str | None:
-    """Locks a webhook until the transaction ends, and returns the id of its dataset; None if there is no such webhook.
+def lock_row(connection: Connection, webhook_id: str) -> LockedWebhook | None:
+    """Locks a webhook until the transaction ends; None if there is no such webhook.
 
     Every change of a webhook locks its row first, so there are no deadlocks.
     """
-    query = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
-    return connection.execute(query).scalar_one_or_none()
+    query = select(webhooks.c.dataset_id, webhooks.c.definition).where(webhooks.c.id == webhook_id)
+    row = connection.execute(query.with_for_update()).one_or_none()
+    return None if row is None else LockedWebhook(row.dataset_id, row.definition.events)
 
 
 def record_attempt(connection: Connection, webhook_id: str, delivery_id: str | None, reply: Reply) -> None:

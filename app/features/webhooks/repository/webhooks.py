@@ -11,7 +11,13 @@ from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets, share_schemas
 from app.core.catalog.tables import datasets
-from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
+from app.core.changes.positions import (
+    FeedBounds,
+    ReaderStart,
+    SnapshotPosition,
+    StartingPosition,
+    resolve_position,
+)
 from app.core.changes.repository import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
@@ -20,6 +26,8 @@ from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.core.timeline.repository.kept_versions import share_versions
 from app.features.partitions.repository.marks import lock_events
+from app.features.webhooks.repository.alert_feed import begin_alerts, lock_alert_feed
+from app.features.webhooks.repository.alert_followers import add_alert_follower, wake_alert_follower
 from app.features.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,
@@ -47,13 +55,14 @@ from app.infra.db.acts import act_concerns, record_act
 from app.infra.db.any_of import matches_any
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 
 _COUNT: Final[Select[int]] = (
     select(func.count())
     .select_from(webhooks)
-    .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+    .outerjoin(datasets, datasets.c.id == webhooks.c.dataset_id)
     .where(datasets.c.deleted_at.is_(None))
 )
 _KINDS: Final = {
@@ -72,26 +81,27 @@ class WebhookStore:
         self,
         tenant_id: str,
         webhook_id: str,
-        dataset_id: str,
+        dataset_id: str | None,
         definition: WebhookDefinition,
         secret: str,
         *,
-        schema_id: int,
+        schema_id: int | None,
         since: ReaderStart,
         max_lag: MaxLag,
         registry_password: str | None = None,
     ) -> Webhook:
-        """`schema_id`: the schema that the definition was checked against. `since`: the position to start at. Nothing
-        is cut from there on meanwhile.
+        """`schema_id`: the schema that the definition was checked against; None for alerts. `since`: the position to
+        start at. Nothing is cut from there on meanwhile. `dataset_id`: None for the alerts of all datasets.
 
         Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired, SchemaChanged, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             _share(connection, dataset_id, since)
             bounds = _lock_bounds(connection, dataset_id, definition)
-            if not share_datasets(connection, [dataset_id]):
+            if dataset_id is not None and not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"there is no dataset {dataset_id!r}")
-            share_schemas(connection, {dataset_id: schema_id})
+            if dataset_id is not None and schema_id is not None:
+                share_schemas(connection, {dataset_id: schema_id})
             act_concerns(webhook=webhook_id)
             connection.execute(
                 insert(webhooks).values(
@@ -104,17 +114,21 @@ class WebhookStore:
                 )
             )
             place = _place(connection, dataset_id, since, bounds)
-            add_follower(
-                connection,
-                dataset_id,
-                follower_name(webhook_id),
-                _KINDS[definition.events],
-                place.offset,
-                snapshot=place.snapshot,
-                wake_after_seconds=0.0,
-                max_lag_rows=max_lag.changes,
-                max_lag_seconds=max_lag.seconds,
-            )
+            if definition.events is WebhookEvents.ALERTS or dataset_id is None:
+                begin_alerts(connection)
+                add_alert_follower(connection, webhook_id, place.offset)
+            else:
+                add_follower(
+                    connection,
+                    dataset_id,
+                    follower_name(webhook_id),
+                    _KINDS[definition.events],
+                    place.offset,
+                    snapshot=place.snapshot,
+                    wake_after_seconds=0.0,
+                    max_lag_rows=max_lag.changes,
+                    max_lag_seconds=max_lag.seconds,
+                )
             check_count(connection, "webhooks", _COUNT)
             return find_webhook(connection, webhook_id)
 
@@ -199,7 +213,7 @@ class WebhookStore:
             before = find_webhook(connection, webhook_id)
             _share(connection, before.dataset_id, since)
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
-            if schema_id is not None:
+            if schema_id is not None and before.dataset_id is not None:
                 share_schemas(connection, {before.dataset_id: schema_id})
             webhook = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
@@ -221,26 +235,8 @@ class WebhookStore:
                 )
                 .values({"next_attempt_at": now} if since is None else given_up)
             )
-            place_values = {}
-            if since is not None:
-                place = _place(connection, webhook.dataset_id, since, bounds)
-                place_values = {**stored_place(place), "moved_at": now}
-                keep_version(
-                    connection,
-                    webhook.dataset_id,
-                    follower_name(webhook_id),
-                    webhook.place.snapshot,
-                    place.snapshot,
-                )
-            connection.execute(
-                update(consumers)
-                .where(
-                    consumers.c.dataset_id == webhook.dataset_id,
-                    consumers.c.name == follower_name(webhook_id),
-                )
-                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **place_values)
-            )
-            wake_follower(connection, webhook.dataset_id, follower_name(webhook_id))
+            place = None if since is None else _place(connection, webhook.dataset_id, since, bounds)
+            _follow(connection, webhook, place, max_lag)
             return find_webhook(connection, webhook_id)
 
     def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
@@ -267,7 +263,9 @@ class WebhookStore:
                     consumers.c.dataset_id == webhook.dataset_id, consumers.c.name == name
                 )
             )
-            keep_version(connection, webhook.dataset_id, name, webhook.place.snapshot, None)
+            if webhook.dataset_id is not None:
+                keep_version(connection, webhook.dataset_id, name, webhook.place.snapshot, None)
+            # A follower of alerts ends with it.
             connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
 
     def deliveries(
@@ -324,25 +322,58 @@ class WebhookStore:
                 )
             ).rowcount
             if count:
-                wake_follower(connection, webhook.dataset_id, follower_name(webhook_id))
+                _wake(connection, webhook)
             return int(count)
 
 
-def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:
+def _follow(connection: Connection, webhook: Webhook, place: ConsumerPlace | None, max_lag: MaxLag) -> None:
+    """Makes a webhook due; at another place, unless None."""
+    if webhook.dataset_id is None or webhook.definition.events is WebhookEvents.ALERTS:
+        wake_alert_follower(connection, webhook.id, None if place is None else place.offset)
+        return
+    name = follower_name(webhook.id)
+    place_values = {}
+    if place is not None:
+        place_values = {**stored_place(place), "moved_at": func.clock_timestamp()}
+        keep_version(connection, webhook.dataset_id, name, webhook.place.snapshot, place.snapshot)
+    connection.execute(
+        update(consumers)
+        .where(consumers.c.dataset_id == webhook.dataset_id, consumers.c.name == name)
+        .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **place_values)
+    )
+    _wake(connection, webhook)
+
+
+def _wake(connection: Connection, webhook: Webhook) -> None:
+    if webhook.dataset_id is None or webhook.definition.events is WebhookEvents.ALERTS:
+        wake_alert_follower(connection, webhook.id)
+    else:
+        wake_follower(connection, webhook.dataset_id, follower_name(webhook.id))
+
+
+def _lock_bounds(connection: Connection, dataset_id: str | None, definition: WebhookDefinition) -> FeedBounds:
     """The positions that there are now, until the transaction ends: of changes, or of events. Raises NotFound."""
+    if dataset_id is None or definition.events is WebhookEvents.ALERTS:
+        return FeedBounds(earliest=0, next_offset=lock_alert_feed(connection))
     if definition.events is WebhookEvents.PARTITIONS:
         return FeedBounds(earliest=0, next_offset=lock_events(connection, dataset_id))
     return lock_feed(connection, dataset_id)
 
 
-def _share(connection: Connection, dataset_id: str, since: ReaderStart | None) -> None:
+def _share(connection: Connection, dataset_id: str | None, since: ReaderStart | None) -> None:
     """Keeps the versions of the dataset until the transaction ends, if the position is within one."""
-    if isinstance(since, SnapshotPosition):
+    if isinstance(since, SnapshotPosition) and dataset_id is not None:
         share_versions(connection, dataset_id)
 
 
-def _place(connection: Connection, dataset_id: str, since: ReaderStart, bounds: FeedBounds) -> ConsumerPlace:
+def _place(
+    connection: Connection, dataset_id: str | None, since: ReaderStart, bounds: FeedBounds
+) -> ConsumerPlace:
     """Where a webhook starts. Raises OffsetAhead, OffsetExpired, VersionExpired."""
+    if isinstance(since, int | StartingPosition):
+        return ConsumerPlace(offset=resolve_position(since, bounds))
+    if dataset_id is None:
+        raise InvalidRequest("positions of alerts are numbers, `earliest` or `now`")
     if isinstance(since, SnapshotPosition):
         return place_in_version(connection, dataset_id, since)
     return ConsumerPlace(offset=resolve_position(offset_of(connection, dataset_id, since), bounds))

@@ -42,7 +42,7 @@ _SERVE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliverWebhooks:
-    """The follower of kinds `webhook` and `partition_webhook`.
+    """The follower of kinds `webhook` and `partition_webhook`, and of webhooks that send alerts.
 
     A message is made durable before it is sent, and the position moves once it has ended. A worker that dies in between
     leaves it to the next, which sends the same message with the same id.
@@ -67,70 +67,81 @@ class DeliverWebhooks:
             if wait != 0 or not may_send or time.monotonic() >= ends:
                 return wait
             try:
-                dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
-                may_send = self._send_due(dataset, consumer, work)
+                dataset_id = work.webhook.dataset_id
+                dataset = None if dataset_id is None else self.catalog.get(tenant_id, dataset_id)
+                may_send = self._send_due(tenant_id, dataset, consumer, work)
             except Unavailable:
                 raise
             except HeadwaterError as error:
                 # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
                 self.deliveries.pause(tenant_id, webhook_id, Fault.of(_shown(work, error)))
 
-    def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+    def _send_due(
+        self, tenant_id: str, dataset: Dataset | None, consumer: Consumer, work: DeliveryWork
+    ) -> bool:
         """One attempt at the next message, and one at an earlier message that is to be sent again.
 
         False if an attempt failed, so that the receiver gets no other request at once, or the claim was lost.
         """
-        if not self._next(dataset, consumer, work):
+        if not self._next(tenant_id, dataset, consumer, work):
             return False
         if work.redelivery is None or work.redelivery_seconds:
             return True
-        return self._redeliver(dataset, work, work.redelivery)
+        return self._redeliver(tenant_id, dataset, work, work.redelivery)
 
-    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+    def _next(self, tenant_id: str, dataset: Dataset | None, consumer: Consumer, work: DeliveryWork) -> bool:
         if work.next is not None:
             if work.next_seconds:
                 return True
-            content = self.messages.content_of(dataset, work.webhook.definition, work.next)
-            return self._attempt(dataset, work, work.next, content)
+            content = self.messages.content_of(tenant_id, dataset, work.webhook.definition, work.next)
+            return self._attempt(tenant_id, dataset, work, work.next, content)
         place = work.webhook.place
-        batch = self.messages.next_batch(dataset, work.webhook.definition, place)
+        batch = self.messages.next_batch(tenant_id, dataset, work.webhook.definition, place)
         if batch.content is not None:
             delivery = self.deliveries.begin(
-                dataset.tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format
+                tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format
             )
-            return delivery is not None and self._attempt(dataset, work, delivery, batch.content)
+            return delivery is not None and self._attempt(tenant_id, dataset, work, delivery, batch.content)
         if batch.until != place:
-            return self.deliveries.skip(dataset.tenant_id, consumer, place, batch.until)
+            return self.deliveries.skip(tenant_id, consumer, place, batch.until)
         return not work.webhook.behind
 
-    def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery) -> bool:
+    def _redeliver(
+        self, tenant_id: str, dataset: Dataset | None, work: DeliveryWork, delivery: FormattedDelivery
+    ) -> bool:
         try:
-            content = self.messages.content_of(dataset, work.webhook.definition, delivery)
+            content = self.messages.content_of(tenant_id, dataset, work.webhook.definition, delivery)
         except Unavailable:
             raise
         except HeadwaterError as error:
             # Its changes have expired; those at the position may be available.
             reply = Reply(status=None, error=_shown(work, error).detail, seconds=0.0)
-            self._failed(dataset.tenant_id, delivery, reply, None)
+            self._failed(tenant_id, delivery, reply, None)
             return True
-        return self._attempt(dataset, work, delivery, content)
+        return self._attempt(tenant_id, dataset, work, delivery, content)
 
     def _attempt(
-        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
+        self,
+        tenant_id: str,
+        dataset: Dataset | None,
+        work: DeliveryWork,
+        delivery: FormattedDelivery,
+        content: MessageContent,
     ) -> bool:
         """Whether the message arrived."""
         webhook = work.webhook
         receiver = self.receivers[webhook.definition.receiver_kind]
-        message = WebhookMessage(delivery, content, dataset.definition.record_key)
+        record_key = () if dataset is None else dataset.definition.record_key
+        message = WebhookMessage(delivery, content, record_key)
         reply = receiver.send(webhook, work.credentials, message)
         if reply.delivered:
-            self.deliveries.delivered(dataset.tenant_id, delivery, reply)
+            self.deliveries.delivered(tenant_id, delivery, reply)
         elif reply.status == GONE or (reply.permanent and delivery.attempts + 1 >= self.rules.dead_max):
-            self._failed(dataset.tenant_id, delivery, reply, 0.0)
-            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(given_up(0, reply)))
+            self._failed(tenant_id, delivery, reply, 0.0)
+            self.deliveries.pause(tenant_id, webhook.id, Fault.of(given_up(0, reply)))
         else:
             seconds = receiver.retry_seconds(self.rules, delivery.attempts, reply)
-            self._failed(dataset.tenant_id, delivery, reply, seconds)
+            self._failed(tenant_id, delivery, reply, seconds)
         return reply.delivered
 
     def _failed(

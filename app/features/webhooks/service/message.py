@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery
@@ -17,6 +18,7 @@ from app.core.changes.values import ChangePage, DeliveryFormat
 from app.core.consumers.values import ConsumerPlace
 from app.features.partitions.values import PartitionEvents
 from app.features.webhooks.values import (
+    AlertEvents,
     FormattedDelivery,
     MessageContent,
     WebhookDefinition,
@@ -41,18 +43,25 @@ class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Messages:
-    """Makes messages of feeds, and of events of partitions.
+    """Makes messages of feeds, of events of partitions, and of alerts.
 
-    `read_events`: up to this number of events of a dataset from a position on. Raises OffsetAhead.
+    `read_events`: up to this number of events of a dataset from a position on. `read_alerts`: likewise of alerts of a
+    tenant, and of one dataset unless None, up to the last position. Both raise OffsetAhead.
     """
 
     read_feed: ReadSnapshots
     read_events: Callable[[Dataset, int, int], PartitionEvents]
+    read_alerts: Callable[[str, str | None, int, int, int | None], AlertEvents]
 
     def next_batch(
-        self, dataset: Dataset, definition: WebhookDefinition, place: ConsumerPlace
+        self, tenant_id: str, dataset: Dataset | None, definition: WebhookDefinition, place: ConsumerPlace
     ) -> MessageBatch:
-        """What comes next for a webhook: changes, or only a place further on. Raises what reading a page raises."""
+        """What comes next for a webhook: changes, or only a place further on. Raises what reading a page raises.
+
+        `dataset`: None for the alerts of all datasets of the tenant.
+        """
+        if dataset is None or definition.events is WebhookEvents.ALERTS:
+            return self._alert(tenant_id, dataset, definition.delivery_format, place, None)
         read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
         limit = definition.batch_changes_max
         while True:
@@ -82,10 +91,35 @@ class Messages:
         until = ConsumerPlace(offset=events.next_since)
         return MessageBatch(delivery_format=delivery_format, until=until, content=content)
 
+    def _alert(
+        self,
+        tenant_id: str,
+        dataset: Dataset | None,
+        delivery_format: DeliveryFormat,
+        place: ConsumerPlace,
+        end: int | None,
+    ) -> MessageBatch:
+        """The next alert: a message has one, as those for operators do."""
+        alerts = self.read_alerts(tenant_id, None if dataset is None else dataset.id, place.offset, 1, end)
+        content = MessageContent(msgspec.json.encode(alerts.items[0])) if alerts.items else None
+        until = ConsumerPlace(offset=alerts.next_since)
+        return MessageBatch(delivery_format=delivery_format, until=until, content=content)
+
     def content_of(
-        self, dataset: Dataset, definition: WebhookDefinition, delivery: FormattedDelivery
+        self,
+        tenant_id: str,
+        dataset: Dataset | None,
+        definition: WebhookDefinition,
+        delivery: FormattedDelivery,
     ) -> MessageContent:
-        """What a message that was begun before holds. Raises what reading a page raises."""
+        """What a message that was begun before holds. Raises what reading a page raises, NotFound for a past alert."""
+        if dataset is None or definition.events is WebhookEvents.ALERTS:
+            batch = self._alert(
+                tenant_id, dataset, delivery.delivery_format, delivery.since, delivery.until.offset
+            )
+            if batch.content is None:
+                raise NotFound("the alert is no longer kept")
+            return batch.content
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.until.offset - delivery.since.offset
             batch = self._events(dataset, delivery.delivery_format, delivery.since, count)

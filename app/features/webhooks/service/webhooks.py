@@ -54,9 +54,11 @@ class Webhooks:
     wake: Callable[[], None]
 
     def create(
-        self, dataset: Dataset, new: Registration, access: RowAccess = EVERYTHING
+        self, tenant_id: str, dataset: Dataset | None, new: Registration, access: RowAccess = EVERYTHING
     ) -> tuple[Webhook, str]:
         """The webhook and its secret, which is not returned again. It sends what the access shows, for ever.
+
+        `dataset`: None for the alerts of all datasets of the tenant.
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
@@ -70,12 +72,12 @@ class Webhooks:
         definition = msgspec.structs.replace(new.definition, delivery_format=delivery_format)
         self._check(dataset, definition, new.max_lag)
         webhook = self.index.add(
-            dataset.tenant_id,
+            tenant_id,
             new_id(),
-            dataset.id,
+            None if dataset is None else dataset.id,
             definition,
             secret,
-            schema_id=dataset.definition.schema.id,
+            schema_id=None if dataset is None else dataset.definition.schema.id,
             since=new.since,
             max_lag=new.max_lag,
             registry_password=new.registry_password,
@@ -97,6 +99,8 @@ class Webhooks:
     ) -> Page:
         """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound.
 
+        Those of the alerts of all datasets are for principals without grants.
+
         Of a dataset that the principal sees in part, those that send no more than it sees.
         """
         tenant_id = granted_datasets.principal.tenant_id
@@ -108,7 +112,9 @@ class Webhooks:
             patterns=granted_datasets.principal.patterns(granted_datasets.scope),
         )
         shows = cache(granted_datasets.shows)
-        return page.filtered(lambda webhook: shows(webhook.dataset_id, webhook.access))
+        return page.filtered(
+            lambda webhook: webhook.dataset_id is None or shows(webhook.dataset_id, webhook.access)
+        )
 
     def change(
         self,
@@ -141,8 +147,8 @@ class Webhooks:
         _check_start(change.definition, change.since)
         schema_id = None
         if change.state is WebhookState.ACTIVE or change.definition != before.definition:
-            dataset = self.catalog.get(tenant_id, before.dataset_id)
-            schema_id = dataset.definition.schema.id
+            dataset = None if before.dataset_id is None else self.catalog.get(tenant_id, before.dataset_id)
+            schema_id = None if dataset is None else dataset.definition.schema.id
             self._check(dataset, change.definition, change.max_lag)
         webhook = self.index.change(
             tenant_id,
@@ -213,9 +219,18 @@ class Webhooks:
         self.wake()
         return count
 
-    def _check(self, dataset: Dataset, definition: WebhookDefinition, max_lag: MaxLag) -> None:
+    def _check(self, dataset: Dataset | None, definition: WebhookDefinition, max_lag: MaxLag) -> None:
         selection = None
-        if definition.events is WebhookEvents.PARTITIONS:
+        if definition.events is WebhookEvents.ALERTS:
+            _check_plain(definition.delivery_format, max_lag)
+            if dataset is not None and definition.delivery_format.access.restricted:
+                # Alerts count rows and changes of all.
+                raise seen_in_part(dataset.definition.name)
+        elif dataset is None:
+            raise InvalidWebhook.at(
+                "/dataset", "changes, and events of partitions, are of a dataset: name it"
+            )
+        elif definition.events is WebhookEvents.PARTITIONS:
             _check_partitions(dataset, definition.delivery_format, max_lag)
         else:
             selection = _selection(dataset, definition.delivery_format)
@@ -226,17 +241,15 @@ class Webhooks:
 
 
 def _check_start(definition: WebhookDefinition, since: ReaderStart | None) -> None:
-    if definition.events is not WebhookEvents.PARTITIONS:
+    if definition.events is WebhookEvents.CHANGES:
         return
     if isinstance(since, SnapshotPosition):
         raise InvalidWebhook.at(
-            "/since", "partitions have no rows to start with; send an offset, `earliest` or `now`"
+            "/since", "events have no rows to start with; send an offset, `earliest` or `now`"
         )
     if isinstance(since, FromVersion | FromTime):
         member = "since_version" if isinstance(since, FromVersion) else "since_time"
-        raise InvalidWebhook.at(
-            f"/{member}", "positions of this webhook count events of partitions; send `since`"
-        )
+        raise InvalidWebhook.at(f"/{member}", "positions of this webhook count events; send `since`")
 
 
 def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag: MaxLag) -> None:
@@ -244,6 +257,14 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
         raise InvalidWebhook.at(
             "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
         )
+    _check_plain(delivery_format, max_lag)
+    if delivery_format.access.restricted:
+        # The paths of partitions have values of all rows.
+        raise seen_in_part(dataset.definition.name)
+
+
+def _check_plain(delivery_format: DeliveryFormat, max_lag: MaxLag) -> None:
+    """Raises InvalidWebhook for members that are of changes."""
     usual = DeliveryFormat()
     members = ("form", "columns", "where", "partitions")
     extra_members = [name for name in members if getattr(delivery_format, name) != getattr(usual, name)]
@@ -253,9 +274,6 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
         raise InvalidWebhook.at(
             f"/{extra_members[0]}", "this is of changes; leave it out, or let `events` be changes"
         )
-    if delivery_format.access.restricted:
-        # The paths of partitions have values of all rows.
-        raise seen_in_part(dataset.definition.name)
 
 
 def _selection(dataset: Dataset, delivery_format: DeliveryFormat) -> ChangeSelection:

@@ -39,7 +39,7 @@ class WebhookCalls(Connection):
 
     async def create_webhook(
         self,
-        dataset: Dataset | str,
+        dataset: Dataset | str | None,
         url: str,
         *,
         events: WebhookEvents = "changes",
@@ -62,8 +62,8 @@ class WebhookCalls(Connection):
         With a URL `kafka://host:port/topic` it writes them to a topic, as `kafka` specifies; `secret` is the password.
 
         The position is `since`, or the first change of `since_version` or `since_time` or later. With `events` of
-        `partitions` it sends events of partitions, and positions count these events. Only this reply has the `secret`
-        that verifies messages.
+        `partitions` it sends events of partitions, and with `alerts` alerts about the dataset, or about all datasets
+        for None; positions count these events. Only this reply has the `secret` that verifies messages.
         """
         new = CreateWebhook(
             dataset=dataset.id if isinstance(dataset, Dataset) else dataset,

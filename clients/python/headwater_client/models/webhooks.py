@@ -30,8 +30,8 @@ TopicValue = Literal["change", "row"]
 """What a message of a topic holds: the change as the feed has it, or the row alone, and nothing for a deletion."""
 
 
-WebhookEvents = Literal["changes", "partitions"]
-"""What a webhook delivers: changes of rows, or events of partitions that were done or reopened."""
+WebhookEvents = Literal["changes", "partitions", "alerts"]
+"""What a webhook delivers: changes of rows, events of partitions that were done or reopened, or alerts."""
 
 
 class CreateTopicOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,16 +58,16 @@ class CreateTopicOptions(msgspec.Struct, frozen=True, kw_only=True, omit_default
 class CreateWebhook(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"delivery_format": "form"}
 ):
-    """A webhook to register. With `events: partitions`, positions count events of partitions, and the members that
-    choose and format changes (`form`, `columns`, `where`, `partitions`, `max_lag`) are refused.
+    """A webhook to register. With `events` of `partitions` or `alerts`, positions count these events, and the members
+    that choose and format changes (`form`, `columns`, `where`, `partitions`, `max_lag`) are refused.
     """
 
-    dataset: str
-    """The id or the name of the dataset."""
+    dataset: str | None = None
+    """The id or the name of the dataset. Only `alerts` may be without: they are of all datasets then."""
     url: str
     """Where messages are posted; `kafka://host:port,host:port/topic` writes them to a topic instead."""
     events: WebhookEvents | None = None
-    """What is sent: `changes` of rows, or which `partitions` are done."""
+    """What is sent: `changes` of rows, which `partitions` are done, or `alerts` about datasets."""
     delivery_format: ChangeForm | None = None
     """The form of the changes."""
     columns: tuple[str, ...] | None = None
@@ -165,8 +165,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
 
     id: str
     """Its id."""
-    dataset: DatasetIdentity
-    """The dataset whose changes are sent."""
+    dataset: DatasetIdentity | None
+    """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None
@@ -192,7 +192,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     position: NextPosition
     """A position: an offset, or a text within the rows of a version."""
     pending: int
-    """How many changes there are from the position on; within the rows of a version, after the version."""
+    """How many changes, or events, there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     retry: WebhookRetry | None
@@ -238,8 +238,8 @@ class WebhookLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     """The webhook."""
     deliveries: str
     """Its messages."""
-    dataset: str
-    """Its dataset."""
+    dataset: str | None
+    """Its dataset; null for the alerts of all datasets."""
 
 
 class WebhookPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,8 +293,8 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
 
     id: str
     """Its id."""
-    dataset: DatasetIdentity
-    """The dataset whose changes are sent."""
+    dataset: DatasetIdentity | None
+    """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None
@@ -320,7 +320,7 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     position: NextPosition
     """A position: an offset, or a text within the rows of a version."""
     pending: int
-    """How many changes there are from the position on; within the rows of a version, after the version."""
+    """How many changes, or events, there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     retry: WebhookRetry | None

@@ -268,6 +268,7 @@ RELAY_COLUMNS = {
         "wake_at",
         "moved_at",
     },
+    "alert_followers": {"tenant_id", "webhook_id", "member", "lease_until", "wake_at", "moved_at"},
     "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
     table_maintenance.name: {"tenant_id", "dataset_id", "wake_at", "owner", "lease_until"},
 }

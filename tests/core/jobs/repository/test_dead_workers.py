@@ -15,6 +15,7 @@ from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.values import Job, JobState, ProcessKind, ProcessReport, WorkerEnd
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.sources.repository.rounds import RoundStore
+from app.features.webhooks.repository.alert_followers import AlertFollowerStore
 from app.infra.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
@@ -29,9 +30,12 @@ WORKER = ProcessReport(kind=ProcessKind.WORKER)
 def dead(stores: Stores) -> DeadWorkers:
     return DeadWorkers(
         jobs=stores.jobs,
-        followers=FollowerStore(stores.database),
-        tables=tables_of(stores),
-        sources=RoundStore(stores.database, stores.catalog.live.derivations),
+        others=(
+            FollowerStore(stores.database),
+            AlertFollowerStore(stores.database),
+            tables_of(stores),
+            RoundStore(stores.database, stores.catalog.live.derivations),
+        ),
         workers=ProcessStore(stores.database),
         announce=lambda: None,
     )

@@ -176,7 +176,7 @@ def test_rows_that_are_equal_in_an_order_do_not_show_the_order_of_a_hidden_key(
     masked = RowAccess(masked=("id",))
 
     def keys(**query: Any) -> list[int]:
-        """The hidden keys in the order of the rows; the note of a row tells its key."""
+        """The hidden keys in the order of the rows; the note of a row contains its key."""
         found = rows(versioned, access=masked, order_by=("level:desc",), **query)
         assert all(row["id"] is None for row in found)
         return [int(row["note"][1:]) for row in found]

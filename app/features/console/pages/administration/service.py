@@ -14,6 +14,7 @@ _WHAT_TO_DO: Final[Mapping[str, str]] = {
     "themselves.",
     "workers": "Start a worker, and read the end of its log for the reason why the last one ended.",
     "spark": "Add cores to the cluster of Spark, or lower HEADWATER_SPARK_CORES_MAX of the workers.",
+    "processes": "Install the packages of this release in the environment of the worker, and restart it.",
     "loops": "Read the log of the process for the error of the loop, and restart the process if it hangs.",
     "jobs": "See the checks of the storage and of the database. The jobs resume by themselves.",
     "disk": "Delete datasets that are not needed and reap, shorten the history of others, or enlarge the disk.",

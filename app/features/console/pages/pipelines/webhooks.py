@@ -102,7 +102,7 @@ async def _create(visit: Visit, form: ConsoleForm) -> Shown:
             "dataset": form.text("dataset"),
             "url": form.text("url"),
             "events": form.text("events"),
-            "form": form.text("form") if form.text("events") != "partitions" else None,
+            "form": form.text("form") if form.text("events") in ("", "changes") else None,
             "columns": words(form, "columns"),
             "where": form.text("where"),
             "since": form.text("since"),

@@ -22,7 +22,8 @@ from headwater_client.models import (
 
 _COLUMNS: Final[Sequence[TableColumn[Webhook]]] = (
     TableColumn("ID", lambda each: each.id),
-    TableColumn("DATASET", lambda each: each.dataset.name),
+    TableColumn("DATASET", lambda each: None if each.dataset is None else each.dataset.name),
+    TableColumn("EVENTS", lambda each: each.events),
     TableColumn("URL", lambda each: each.url),
     TableColumn("STATE", lambda each: each.state),
     TableColumn("POSITION", lambda each: each.position),
@@ -72,7 +73,7 @@ def list_webhooks(
 
 def create(
     dataset: str,
-    url: str,
+    url: str | None = None,
     /,
     *,
     form: ChangeForm = "two_event",
@@ -89,16 +90,18 @@ def create(
 
     Example: `headwater webhooks create orders https://example.com/orders --form upsert`
 
+    Example: `headwater webhooks create https://example.com/alerts --events alerts`
+
     Parameters
     ----------
     dataset
-        The name or the id of the dataset.
+        The name or the id of the dataset. Alerts of all datasets have none: then this is the URL.
     url
         Where messages are posted.
     form
         The form of changes.
     events
-        What is sent: changes, or events of partitions.
+        What is sent: changes, events of partitions, or alerts about the dataset, or about all datasets.
     where
         Only changes whose row, before or after, matches this filter.
     columns
@@ -112,8 +115,8 @@ def create(
     """
     with service.client() as client:
         made = client.create_webhook(
-            dataset,
-            url,
+            None if url is None else dataset,
+            url or dataset,
             events=events,
             delivery_format=form,
             columns=columns,

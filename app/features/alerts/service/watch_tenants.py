@@ -1,0 +1,145 @@
+"""Evaluates the alerts about datasets for tenants that have webhooks for them, in one of the workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from app.features.alerts.declared import RUNBOOK, Alert
+from app.features.monitoring.values import DatasetFault
+from app.features.webhooks.values import AlertEvent, AlertEventState, DecideAlerts, HeldAlert, HeldAlerts
+from app.infra.identifiers import new_id
+
+_log = logging.getLogger(__name__)
+TENANTS_TASK: Final = "alerts of tenants"
+"""The task of the process that evaluates them."""
+HELD_SECONDS: Final = 300.0
+"""An alert is resolved once its condition has not held for this time: one that comes and goes is sent once."""
+EVENTS_MAX: Final = 50
+"""The most events of a tenant in a round. The others come with the next rounds."""
+_TENANTS_MAX: Final = 1_000
+# A tenant whose round takes long rests for this multiple of its time.
+_RESTS: Final = 50
+# Rounds are not exact, see `Evaluate`.
+_EARLY_SECONDS: Final = 0.5
+
+Faults = Mapping[str, Sequence[DatasetFault]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WatchTenants:
+    """The alerts of tenants. `alerts`: those about datasets.
+
+    `tenants`: some ids of those that have webhooks for alerts. `faults`: by metric, datasets of a tenant with a value
+    that may be a fault. `change`: stores what is decided about the states of a tenant's alerts, and sends the events.
+    `leads`: whether this process does it now. `held_seconds`: see HELD_SECONDS.
+    """
+
+    alerts: Sequence[Alert]
+    tenants: Callable[[int], Sequence[str]]
+    faults: Callable[[str], Faults]
+    change: Callable[[str, DecideAlerts], Sequence[AlertEvent]]
+    leads: Callable[[], bool]
+    held_seconds: float = HELD_SECONDS
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _rests: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """One round. A failure of one tenant does not affect others."""
+        if not self.leads():
+            self._rests.clear()
+            return
+        tenant_ids = self.tenants(_TENANTS_MAX)
+        for gone in self._rests.keys() - set(tenant_ids):
+            del self._rests[gone]
+        for tenant_id in tenant_ids:
+            began = time.monotonic()
+            if began < self._rests.get(tenant_id, 0.0):
+                continue
+            try:
+                self._watch(tenant_id)
+            except Exception:
+                _log.exception("the alerts of tenant %s could not be evaluated", tenant_id)
+            ended = time.monotonic()
+            self._rests[tenant_id] = ended + _RESTS * (ended - began) if ended - began > 1.0 else 0.0
+
+    def _watch(self, tenant_id: str) -> None:
+        faults = self.faults(tenant_id)
+        now = self.now()
+        events = self.change(tenant_id, lambda name, states: self.decide(name, states, faults, now))
+        for event in events:
+            _log.info(
+                "alert %s of dataset %s is %s: %s",
+                event.alert,
+                event.labels["dataset_id"],
+                event.state.value,
+                event.detail,
+            )
+
+    def decide(
+        self, tenant: str, before: HeldAlerts, faults: Faults, now: datetime
+    ) -> tuple[dict[str, HeldAlert], list[AlertEvent]]:
+        """The states after a round, and the events about what has changed. A metric that is missing changes nothing."""
+        after: dict[str, HeldAlert] = {}
+        events: list[AlertEvent] = []
+        for alert in self.alerts:
+            held_before = {key: held for key, held in before.items() if key.partition(" ")[0] == alert.name}
+            if alert.metric not in faults:
+                after |= held_before
+                continue
+            current = {
+                f"{alert.name} {fault.dataset_id}": fault
+                for fault in faults[alert.metric]
+                if fault.value > alert.threshold
+            }
+            for key, fault in current.items():
+                after[key] = held = _holding(alert, held_before.get(key), fault, now)
+                if held.fired_at is None and _has_lasted(alert, held, now) and len(events) < EVENTS_MAX:
+                    after[key] = fired = msgspec.structs.replace(held, fired_at=now)
+                    events.append(event_of(tenant, alert, fired))
+            for key, held in held_before.items():
+                if key in current or held.fired_at is None:
+                    continue
+                right_since = held.right_since or now
+                quiet_seconds = (now - right_since).total_seconds()
+                if quiet_seconds >= self.held_seconds and len(events) < EVENTS_MAX:
+                    events.append(event_of(tenant, alert, held, resolved_at=now))
+                else:
+                    after[key] = msgspec.structs.replace(held, right_since=right_since)
+        return after, events
+
+
+def _holding(alert: Alert, before: HeldAlert | None, fault: DatasetFault, now: datetime) -> HeldAlert:
+    """The state while the condition holds. What an alert that is active says stays: it is sent once."""
+    if before is None:
+        return HeldAlert(since=now, dataset_id=fault.dataset_id, dataset=fault.dataset, detail=fault.detail)
+    if before.fired_at is not None or alert.for_seconds == 0:
+        return msgspec.structs.replace(before, right_since=None)
+    return msgspec.structs.replace(before, right_since=None, dataset=fault.dataset, detail=fault.detail)
+
+
+def _has_lasted(alert: Alert, held: HeldAlert, now: datetime) -> bool:
+    return (now - held.since).total_seconds() >= alert.for_seconds - _EARLY_SECONDS
+
+
+def event_of(tenant: str, alert: Alert, held: HeldAlert, resolved_at: datetime | None = None) -> AlertEvent:
+    """The event of an alert that is fired, or resolved at a time. `tenant`: its name."""
+    return AlertEvent(
+        id=new_id(),
+        alert=alert.name,
+        severity=alert.severity.value,
+        state=AlertEventState.FIRING if resolved_at is None else AlertEventState.RESOLVED,
+        labels={"tenant": tenant, "dataset": held.dataset, "dataset_id": held.dataset_id},
+        summary=alert.summary,
+        detail=held.detail,
+        action=alert.action,
+        runbook=RUNBOOK,
+        fired_at=held.fired_at or held.since,
+        resolved_at=resolved_at,
+    )

@@ -1,0 +1,135 @@
+"""Datasets of a tenant for which a metric may have the value of a fault, each metric by one statement of bounded time.
+
+The statements name the tables of other rooms by their texts, as those over all tenants do.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, NamedTuple
+
+from sqlalchemy import TextClause, text
+
+from app.features.monitoring.repository.numbers import IS_LATE
+from app.features.monitoring.values import DatasetFault
+from app.infra.db.session import Database
+from app.infra.errors import Unavailable
+
+_log = logging.getLogger(__name__)
+_STATEMENT_SECONDS: Final = 5
+FAULTS_MAX: Final = 200
+"""The most datasets of a metric, those with the greatest values."""
+
+
+class _Statement(NamedTuple):
+    """Rows (id, name, value, subject). `detail`: the words about a row."""
+
+    query: TextClause
+    detail: str
+
+
+def _statement(sql: str, detail: str) -> _Statement:
+    query = f"SELECT * FROM ({sql}) AS faults ORDER BY value DESC, id, subject LIMIT {FAULTS_MAX}"  # noqa: S608
+    return _Statement(text(query), detail)
+
+
+_OF_DATASETS: Final = "d.deleted_at IS NULL"
+STATEMENTS: Final = {
+    "headwater_datasets_late": _statement(
+        f"""
+        SELECT d.id, d.name, extract(epoch FROM now() - coalesce(h.committed_at, d.created_at)) AS value, '' AS subject
+        FROM datasets d JOIN heads h ON h.dataset_id = d.id LEFT JOIN dataset_samples s ON s.dataset_id = d.id
+        WHERE {_OF_DATASETS} AND {IS_LATE}
+        """,  # noqa: S608
+        "no commit for {value:,.0f} s",
+    ),
+    "headwater_consumer_lag_changes_max": _statement(
+        f"""
+        SELECT DISTINCT ON (d.id) d.id, d.name, h.next_offset - c.position AS value, c.name AS subject
+        FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id JOIN datasets d ON d.id = c.dataset_id
+        WHERE {_OF_DATASETS} AND c.kind <> 'partition_webhook' AND h.next_offset > c.position
+        ORDER BY d.id, value DESC, c.name
+        """,  # noqa: S608
+        "the consumer {subject} is {value:,.0f} changes behind",
+    ),
+    "headwater_views_behind_seconds_max": _statement(
+        f"""
+        SELECT d.id, d.name, extract(epoch FROM now() - min(first.committed_at)) AS value, '' AS subject
+        FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id
+        JOIN views v ON c.name = 'view:' || v.dataset_id JOIN datasets d ON d.id = v.dataset_id,
+        LATERAL (
+            SELECT committed_at FROM commits
+            WHERE commits.dataset_id = c.dataset_id AND commits.next_offset > c.position
+            ORDER BY commits.next_offset LIMIT 1
+        ) AS first
+        WHERE {_OF_DATASETS} AND c.kind = 'view' AND h.next_offset > c.position GROUP BY d.id, d.name
+        """,  # noqa: S608
+        "it lacks changes of its inputs that are {value:,.0f} s old",
+    ),
+    "headwater_views_failing": _statement(
+        f"""
+        SELECT d.id, d.name, v.failures AS value, '' AS subject FROM views v JOIN datasets d ON d.id = v.dataset_id
+        WHERE {_OF_DATASETS} AND v.failures > 0
+        """,  # noqa: S608
+        "{value:,.0f} refreshes in a row have failed",
+    ),
+    "headwater_sources_failing": _statement(
+        f"""
+        SELECT d.id, d.name, max(s.failures) AS value, min(s.name) AS subject
+        FROM sources s JOIN datasets d ON d.id = s.dataset_id
+        WHERE {_OF_DATASETS} AND (s.state = 'failed' OR (s.state = 'active' AND s.failures > 0))
+        GROUP BY d.id, d.name
+        """,  # noqa: S608
+        "the last round of the source {subject} has failed",
+    ),
+    "headwater_webhooks_paused": _statement(
+        f"""
+        SELECT d.id, d.name, count(*) AS value, min(w.id::text) AS subject
+        FROM webhooks w JOIN datasets d ON d.id = w.dataset_id
+        WHERE {_OF_DATASETS} AND w.state = 'paused' AND (w.failures > 0 OR w.error IS NOT NULL) GROUP BY d.id, d.name
+        """,  # noqa: S608
+        "the webhook {subject} is paused",
+    ),
+    "headwater_quarantine_records": _statement(
+        f"""
+        SELECT d.id, d.name, sum(q.row_count) AS value, '' AS subject
+        FROM quarantine_files q JOIN datasets d ON d.id = q.dataset_id
+        WHERE {_OF_DATASETS} AND q.written_at > now() - interval '1 hour' GROUP BY d.id, d.name
+        """,  # noqa: S608
+        "{value:,.0f} records within an hour",
+    ),
+}
+"""By the metric of all tenants that they are the datasets of."""
+
+
+class DatasetFaultStore:
+    """Values of datasets in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, tenant_id: str) -> dict[str, list[DatasetFault]]:
+        """By metric, the datasets with a value; a metric that could not be read is missing. Raises Unavailable."""
+        found: dict[str, list[DatasetFault]] = {}
+        failures: list[Unavailable] = []
+        for metric, statement in STATEMENTS.items():
+            try:
+                with self._database.tenant(tenant_id) as connection:
+                    connection.execute(text(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'"))
+                    rows = connection.execute(statement.query).all()
+            except Unavailable as error:
+                failures.append(error)
+                _log.warning("%s of tenant %s cannot be read: %s", metric, tenant_id, error)
+                continue
+            found[metric] = [
+                DatasetFault(
+                    dataset_id=str(row.id),
+                    dataset=row.name,
+                    value=float(row.value),
+                    detail=statement.detail.format(value=row.value, subject=row.subject),
+                )
+                for row in rows
+            ]
+        if failures and not found:
+            raise failures[0]
+        return found

@@ -1,0 +1,109 @@
+"""The alerts of tenants in Postgres: their states, and the events of those that were fired or resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.access.tenants.tables import tenants
+from app.core.changes.errors import OffsetAhead
+from app.features.webhooks.tables import alert_events, alert_feeds, alert_followers
+from app.features.webhooks.values import AlertEvent, AlertEvents, DecideAlerts
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
+
+_NOW: Final = func.clock_timestamp()
+# More than messages are listed by default.
+_KEPT_SECONDS: Final = 60 * 86_400.0
+
+
+class AlertFeedStore:
+    """Alerts of tenants in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self, limit: int) -> list[str]:
+        """Ids of tenants with webhooks that send alerts."""
+        query = select(alert_followers.c.tenant_id).distinct().order_by(alert_followers.c.tenant_id)
+        with self._database.relay() as connection:
+            return list(connection.execute(query.limit(limit)).scalars())
+
+    def change(self, tenant_id: str, decide: DecideAlerts) -> Sequence[AlertEvent]:
+        """Stores the states after a round, and its events, in one transaction: each event is there once.
+
+        Webhooks that send them are due. Returns the events. Raises Unavailable.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            first = lock_alert_feed(connection)
+            before = connection.execute(select(alert_feeds.c.states)).scalar_one()
+            name = connection.execute(select(tenants.c.name)).scalar_one()
+            after, events = decide(name, before)
+            if events:
+                rows = [
+                    {"number": number, "dataset_id": event.labels["dataset_id"], "event": event}
+                    for number, event in enumerate(events, first)
+                ]
+                connection.execute(insert(alert_events), rows)
+                connection.execute(delete(alert_events).where(alert_events.c.at < seconds_ago(_KEPT_SECONDS)))
+                connection.execute(update(alert_followers).values(wake_at=_NOW))
+            if events or after != before:
+                connection.execute(
+                    update(alert_feeds).values(states=dict(after), next_event=first + len(events))
+                )
+            return events
+
+    def read(
+        self, tenant_id: str, dataset_id: str | None, since: int, limit: int, until: int | None = None
+    ) -> AlertEvents:
+        """Up to `limit` events from `since` on, of one dataset unless None. Raises OffsetAhead."""
+        with self._database.tenant(tenant_id) as connection:
+            count = connection.execute(select(alert_feeds.c.next_event)).scalar_one_or_none() or 0
+            if since > count:
+                raise OffsetAhead(
+                    f"the position {since} is beyond the last event, after which comes {count}",
+                    since=since,
+                    head=count,
+                )
+            end = count if until is None else until
+            query = (
+                select(alert_events.c.number, alert_events.c.event)
+                .where(alert_events.c.number >= since, alert_events.c.number < end)
+                .order_by(alert_events.c.number)
+                .limit(limit)
+            )
+            if dataset_id is not None:
+                query = query.where(alert_events.c.dataset_id == dataset_id)
+            rows = connection.execute(query).all()
+        following = rows[-1].number + 1 if len(rows) == limit else end
+        return AlertEvents([row.event for row in rows], following)
+
+
+def lock_alert_feed(connection: Connection) -> int:
+    """The number of the tenant's next event. Until the transaction ends, no other one adds events."""
+    connection.execute(insert_unless(alert_feeds).values(next_event=0).on_conflict_do_nothing())
+    query = select(alert_feeds.c.next_event).with_for_update()
+    return int(connection.execute(query).scalar_one())
+
+
+def begin_alerts(connection: Connection) -> None:
+    """Deletes states that nothing has kept up to date: a tenant without followers has no rounds.
+
+    The caller has locked the feed.
+    """
+    if connection.execute(select(alert_followers.c.webhook_id).limit(1)).first() is None:
+        connection.execute(update(alert_feeds).values(states={}))
+
+
+def events_after(dataset_id: ColumnElement[Any], position: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The number of events from a position on, of a dataset; of all for null."""
+    of_dataset = func.coalesce(alert_events.c.dataset_id == dataset_id, dataset_id.is_(None))
+    return (
+        select(func.count())
+        .where(and_(alert_events.c.number >= position, of_dataset))
+        .select_from(alert_events)
+        .scalar_subquery()
+    )

@@ -1,0 +1,130 @@
+"""The positions of webhooks that send alerts, and which of them are due. All time is the database's clock."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from sqlalchemy import Connection, case, func, insert, select, update
+
+from app.core.consumers.followers import Consumer, ConsumerKind
+from app.core.consumers.values import ConsumerPlace
+from app.features.webhooks.repository.webhook_row import follower_name
+from app.features.webhooks.tables import alert_followers
+from app.infra.db.claims import ClaimColumns, tenants_in_turn
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+
+_CLAIMS: Final = ClaimColumns(
+    due_at=alert_followers.c.wake_at,
+    owner=alert_followers.c.member,
+    epoch=alert_followers.c.lease_epoch,
+    until=alert_followers.c.lease_until,
+)
+# When the follower is due has not been set since it was claimed.
+_NOT_WOKEN: Final = alert_followers.c.wake_at == alert_followers.c.lease_until
+
+
+class AlertFollowerStore:
+    """See `Followers`. Each is named by its webhook, in place of a dataset."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, limit: int) -> list[tuple[str, str]]:
+        """Tenants and webhooks that are due and not claimed."""
+        query = select(alert_followers.c.tenant_id, alert_followers.c.webhook_id)
+        query = query.where(_CLAIMS.is_due(), _CLAIMS.is_free())
+        query = tenants_in_turn(query, alert_followers.c.tenant_id, alert_followers.c.moved_at, limit)
+        with self._database.relay() as connection:
+            return [(row[0], row[1]) for row in connection.execute(query)]
+
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> Consumer | None:
+        """The follower of a webhook, now claimed by `owner`; None if it is not due, or not free."""
+        statement = (
+            update(alert_followers)
+            .where(alert_followers.c.webhook_id == dataset_id, _CLAIMS.is_due(), _CLAIMS.is_free())
+            .values(_CLAIMS.claimed(owner, lease_seconds))
+            .returning(alert_followers)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(statement).one_or_none()
+        return None if row is None else _consumer(row)
+
+    def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
+        """See `Followers`. A time that another transaction has set during the claim is kept."""
+        due_at = None
+        if wake_after_seconds is not None and not math.isinf(wake_after_seconds):
+            due_at = lease_end(wake_after_seconds)
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                update(alert_followers)
+                .where(
+                    alert_followers.c.webhook_id == consumer.dataset_id, _CLAIMS.is_held(consumer.lease_epoch)
+                )
+                .values(_CLAIMS.released(case((_NOT_WOKEN, due_at), else_=alert_followers.c.wake_at)))
+            )
+
+    def end_claims(self, owner: str) -> None:
+        """Frees the followers of every tenant that a worker has claimed: it has ended."""
+        _CLAIMS.end_of(self._database, owner)
+
+
+def add_alert_follower(connection: Connection, webhook_id: str, position: int) -> None:
+    """Adds the follower of a webhook, which is due at once."""
+    connection.execute(
+        insert(alert_followers).values(
+            webhook_id=webhook_id, position=position, wake_at=func.clock_timestamp()
+        )
+    )
+
+
+def wake_alert_follower(connection: Connection, webhook_id: str, position: int | None = None) -> None:
+    """Makes a follower due; at another position, unless None."""
+    places = {} if position is None else {"position": position, "moved_at": func.clock_timestamp()}
+    connection.execute(
+        update(alert_followers)
+        .where(alert_followers.c.webhook_id == webhook_id)
+        .values(wake_at=func.clock_timestamp(), **places)
+    )
+
+
+def holds_alerts(connection: Connection, webhook_id: str, consumer: Consumer, place: ConsumerPlace) -> bool:
+    """Whether the follower has the same claim as before, and is at the place; locked until the transaction ends."""
+    query = (
+        select(alert_followers.c.webhook_id)
+        .where(
+            alert_followers.c.webhook_id == webhook_id,
+            _CLAIMS.is_held(consumer.lease_epoch),
+            alert_followers.c.position == place.offset,
+        )
+        .with_for_update()
+    )
+    return connection.execute(query).one_or_none() is not None
+
+
+def move_alerts(connection: Connection, webhook_id: str, before: ConsumerPlace, after: ConsumerPlace) -> bool:
+    """Moves a follower from a place on to another one; False if it is not there any more."""
+    move = connection.execute(
+        update(alert_followers)
+        .where(alert_followers.c.webhook_id == webhook_id, alert_followers.c.position == before.offset)
+        .values(position=after.offset, moved_at=func.clock_timestamp())
+    )
+    return bool(move.rowcount)
+
+
+def _consumer(row: Any) -> Consumer:
+    return Consumer(
+        dataset_id=row.webhook_id,
+        name=follower_name(row.webhook_id),
+        kind=ConsumerKind.WEBHOOK,
+        position=row.position,
+        revision=row.lease_epoch,
+        max_lag_rows=None,
+        max_lag_seconds=None,
+        member=row.member,
+        lease_epoch=row.lease_epoch,
+        lease_until=row.lease_until,
+        created_at=row.moved_at,
+        moved_at=row.moved_at,
+    )

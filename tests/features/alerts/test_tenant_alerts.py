@@ -1,0 +1,493 @@
+"""Alerts about the datasets of a tenant reach its webhooks: each once when it is fired and once when it is resolved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from app.access.tenants.values import Grant, KeyScope
+from app.features.alerts import compose
+from app.features.alerts.declared import ALERTS
+from app.features.alerts.service.watch_tenants import EVENTS_MAX, WatchTenants
+from app.features.monitoring.repository.dataset_faults import STATEMENTS
+from app.features.monitoring.values import DatasetFault
+from app.features.webhooks.values import AlertEvent, HeldAlert
+from app.kernel.format.errors import InvalidRequest
+from headwater_client import verify_webhook
+from tests.support.http import EVENTS, problem, upsert
+from tests.support.receiver import Receiver
+from tests.support.service import Service
+from tests.support.webhooks import deliveries, make_due, state_of, tenant_of, work_until
+
+Client = httpx2.Client
+Watch = Callable[[], None]
+BEGIN = datetime(2026, 11, 29, 8, tzinfo=UTC)
+OF_DATASETS = [alert for alert in ALERTS if alert.of_dataset]
+BY_NAME = {alert.name: alert for alert in OF_DATASETS}
+BAD = b'{"what": "good"}\n{"at": "no time"}\n'
+
+
+@pytest.fixture
+def watch(service: Service, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """One round of the alerts of tenants. No alert waits for its time, or is held."""
+    at_once = tuple(msgspec.structs.replace(alert, for_seconds=0, threshold=0) for alert in ALERTS)
+    monkeypatch.setattr(compose, "ALERTS", at_once)
+    monkeypatch.setattr(compose, "HELD_SECONDS", 0.0)
+    monkeypatch.setattr(compose, "leads", lambda *_, **__: lambda: True)
+    return compose.watch_tenants(service.platform).run
+
+
+@pytest.fixture
+def subscribe(client: Client, receiver: Receiver) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Registers a webhook for alerts, which the client deletes at the end."""
+    made: list[str] = []
+
+    def register(by: Client = client, **members: Any) -> dict[str, Any]:
+        answer = by.post("/webhooks", json={"url": receiver.url, "events": "alerts", **members})
+        assert answer.status_code == 201, answer.text
+        webhook: dict[str, Any] = answer.json()
+        made.append(webhook["id"])
+        return webhook
+
+    yield register
+    for webhook_id in made:
+        client.delete(f"/webhooks/{webhook_id}")
+
+
+def alerts_of(receiver: Receiver) -> list[tuple[str, str, str]]:
+    """The alerts that have arrived: name, state and dataset."""
+    return [
+        (each.data["alert"], each.data["state"], each.data["labels"]["dataset"]) for each in receiver.messages
+    ]
+
+
+def sql(client: Client, service: Service, statement: str, **values: Any) -> None:
+    with service.database.tenant(tenant_of(client, service)) as connection:
+        connection.execute(text(statement), values)
+
+
+def quarantined(client: Client, service: Service) -> Callable[[], None]:
+    """Makes a dataset with a bad record. Returns what discards it."""
+    path = client.post("/datasets", json=EVENTS).headers["location"]
+    answer = client.post(
+        f"{path}/writes",
+        params={"operation": "insert", "on_error": "quarantine"},
+        content=BAD,
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    job = {"job": answer.json()["id"]}
+    return lambda: client.delete("/datasets/events/quarantine", params=job).raise_for_status() and None
+
+
+def test_every_alert_about_datasets_has_a_statement() -> None:
+    assert {alert.metric for alert in OF_DATASETS} == set(STATEMENTS)
+
+
+def test_alert_is_sent_once_when_it_is_fired_and_once_when_it_is_resolved(
+    client: Client,
+    service: Service,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    webhook = subscribe(description="pager")
+    assert (webhook["dataset"], webhook["links"]["dataset"], webhook["events"]) == (None, None, "alerts")
+    discard = quarantined(client, service)
+    receiver.answer(500)
+    for _ in range(3):
+        watch()
+        work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
+    first, again = receiver.messages
+    assert (first.id, first.body) == (again.id, again.body)
+    message = verify_webhook(webhook["secret"], again.headers, again.body)
+    dataset = client.get("/datasets/events").json()
+    tenant = client.get("/me").json()["tenant"]
+    assert message["type"] == "alert.fired"
+    fired = message["data"]
+    assert fired["labels"] == {
+        "tenant": tenant["name"] if isinstance(tenant, dict) else tenant,
+        "dataset": "events",
+        "dataset_id": dataset["id"],
+    }
+    assert {
+        name: fired[name] for name in ("webhook_id", "alert", "severity", "state", "detail", "resolved_at")
+    } == {
+        "webhook_id": webhook["id"],
+        "alert": "quarantine-grows",
+        "severity": "warning",
+        "state": "firing",
+        "detail": "1 records within an hour",
+        "resolved_at": None,
+    }
+    assert fired["summary"] == BY_NAME["quarantine-grows"].summary
+    assert fired["action"].startswith("List them")
+    assert fired["runbook"] == "docs/monitoring.md#alerts"
+    discard()
+    for _ in range(2):
+        watch()
+        service.work()
+    assert alerts_of(receiver)[2:] == [("quarantine-grows", "resolved", "events")]
+    resolved = receiver.messages[-1]
+    assert json.loads(resolved.body)["type"] == "alert.resolved"
+    assert resolved.data["fired_at"] == fired["fired_at"] <= resolved.data["resolved_at"]
+    assert resolved.data["id"] != fired["id"]
+    assert [each["state"] for each in deliveries(client, webhook)] == ["delivered", "delivered"]
+
+
+def late(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    tag = client.get(orders).headers["etag"]
+    changed = client.patch(orders, json={"expected_every_seconds": 3600}, headers={"If-Match": tag})
+    assert changed.status_code == 200, changed.text
+    back = "UPDATE heads SET committed_at = committed_at - interval '2 hours' WHERE dataset_id = :id"
+    sql(client, service, back, id=client.get(orders).json()["id"])
+    return lambda: write(client, service, orders, 3)
+
+
+def lagging(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    consumer = f"{orders}/consumers/app"
+    made = client.put(consumer, json={"offset": "earliest"}, headers={"If-None-Match": "*"})
+    assert made.status_code == 201, made.text
+
+    def commit() -> None:
+        client.put(consumer, json={"offset": "now"}, headers={"If-Match": '"1"'}).raise_for_status()
+
+    return commit
+
+
+def view(client: Client, service: Service) -> None:
+    service.derivation.queries["copy"] = lambda rows: rows
+    made = client.post("/views", json={"name": "copy", "sql": "SELECT id, note FROM orders WHERE id > 0"})
+    assert made.status_code == 201, made.text
+    service.work()
+
+
+def view_behind(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    view(client, service)
+    assert client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "x"})).status_code == 202
+    # The write alone: nothing refreshes the view.
+    for each in service.jobs.runnable(10):
+        service.run_writes.run(each.tenant_id, each.dataset_id)
+    return service.work
+
+
+def view_failed(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    view(client, service)
+
+    def fails(_: Any) -> Any:
+        raise InvalidRequest("a value cannot be cast")
+
+    service.derivation.queries["copy"] = fails
+    write(client, service, orders, 3)
+
+    def repaired() -> None:
+        service.derivation.queries["copy"] = lambda rows: rows
+        client.post("/views/copy/refreshes", json={})
+        service.work()
+
+    return repaired
+
+
+def source_failing(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    folder = service.settings.data_dir / "incoming" / "alerts"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "rows.ndjson"
+    file.write_bytes(b'{"id": "no number"}\n')
+    config = {"path": folder.as_uri(), "format": "ndjson"}
+    made = client.post(
+        "/sources", json={"name": "in", "dataset": "orders", "kind": "files", "config": config}
+    )
+    assert made.status_code == 201, made.text
+    service.work()
+
+    def ended() -> None:
+        client.delete(made.headers["location"]).raise_for_status()
+
+    return ended
+
+
+def webhook_paused(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    # Nothing listens there.
+    made = client.post(
+        "/webhooks", json={"dataset": "orders", "url": "http://127.0.0.1:9/", "batch_changes_max": 1}
+    )
+    assert made.status_code == 201, made.text
+    webhook = made.json()
+    write(client, service, orders, 3, 4, 5)
+
+    def paused() -> bool:
+        make_due(client, service)
+        return bool(state_of(client, webhook)["state"] == "paused")
+
+    work_until(service, paused)
+    return lambda: client.delete(f"/webhooks/{webhook['id']}").raise_for_status() and None
+
+
+def write(client: Client, service: Service, orders: str, *ids: int) -> None:
+    rows = [{"id": each, "note": "x"} for each in ids]
+    assert client.post(f"{orders}/writes", json=upsert(*rows)).status_code == 202
+    service.work()
+
+
+FAULTS: Mapping[str, Callable[[Client, Service, str], Callable[[], None]]] = {
+    "dataset-late": late,
+    "consumer-behind": lagging,
+    "view-behind": view_behind,
+    "view-failed": view_failed,
+    "source-failing": source_failing,
+    "webhook-paused": webhook_paused,
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_of_each_kind_is_fired_and_resolved(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+    name: str,
+) -> None:
+    assert {*FAULTS, "quarantine-grows"} == BY_NAME.keys()
+    write(client, service, orders, 1, 2)
+    subscribe()
+    resolve = FAULTS[name](client, service, orders)
+    watch()
+    for tenant_id, webhook_id in service.alerts.due(10):
+        while service.follow_alerts.run(tenant_id, webhook_id):
+            pass
+    dataset = "copy" if name.startswith("view") else "orders"
+    assert (name, "firing", dataset) in alerts_of(receiver)
+    resolve()
+    watch()
+    work_until(service, lambda: (name, "resolved", dataset) in alerts_of(receiver))
+    assert alerts_of(receiver).count((name, "firing", dataset)) == 1
+
+
+def test_webhook_of_a_dataset_gets_its_alerts_only(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    mine = subscribe(dataset="orders")
+    quarantined(client, service)
+    write(client, service, orders, 1, 2)
+    lagging(client, service, orders)
+    watch()
+    service.work()
+    assert alerts_of(receiver) == [("consumer-behind", "firing", "orders")]
+    assert (state_of(client, mine)["position"], state_of(client, mine)["pending"]) == (1, 0)
+    # Another one begins where it says.
+    receiver.messages.clear()
+    everything = subscribe(since="earliest")
+    assert everything["pending"] == 2
+    service.work()
+    assert sorted(each for each, *_ in alerts_of(receiver)) == ["consumer-behind", "quarantine-grows"]
+    patched = client.patch(f"/webhooks/{everything['id']}", json={"since": 1}, headers={"If-Match": '"1"'})
+    assert patched.status_code == 200, patched.text
+    service.work()
+    assert len(receiver.messages) == 3
+    problem(
+        client.patch(f"/webhooks/{everything['id']}", json={"since": 9}, headers={"If-Match": '"2"'}),
+        409,
+        "offset-ahead",
+    )
+
+
+def test_paused_webhook_gets_what_it_has_missed(
+    client: Client,
+    service: Service,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    webhook = subscribe()
+    path = f"/webhooks/{webhook['id']}"
+    receiver.answer(410)
+    discard = quarantined(client, service)
+    watch()
+    service.work()
+    paused = state_of(client, webhook)
+    assert (paused["state"], paused["error"]["type"]) == ("paused", "/problems/webhook-given-up")
+    discard()
+    watch()
+    service.work()
+    assert len(receiver.messages) == 1
+    resumed = client.patch(path, json={"state": "active"}, headers={"If-Match": f'"{paused["revision"]}"'})
+    assert resumed.status_code == 200, resumed.text
+    service.work()
+    assert [state for _, state, _ in alerts_of(receiver)] == ["firing", "firing", "resolved"]
+    again = client.post(f"{path}/deliveries/{deliveries(client, webhook)[0]['id']}/redeliver")
+    assert again.status_code == 202, again.text
+    service.work()
+    first, last = receiver.messages[-2:]
+    assert (first.id, first.body) == (last.id, last.body)
+
+
+def test_tenants_hear_of_their_own_datasets_only(
+    client: Client,
+    new_client: Callable[..., Client],
+    service: Service,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    other = new_client()
+    subscribe()
+    elsewhere = subscribe(other)
+    quarantined(client, service)
+    watch()
+    service.work()
+    assert [each.data["webhook_id"] == elsewhere["id"] for each in receiver.messages] == [False]
+    assert other.get(f"/webhooks/{elsewhere['id']}").json()["pending"] == 0
+    other.delete(f"/webhooks/{elsewhere['id']}")
+
+
+def test_grants_decide_which_alerts_a_key_may_subscribe_to(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    tenant = tenant_of(client, service)
+    scopes = (KeyScope.READ, KeyScope.MANAGE)
+    all_of_it = subscribe()
+
+    def key(grant: Grant) -> Client:
+        return service.client(service.tenants.make_key(tenant, scopes, grants=(grant,)).api_key)
+
+    body = {"url": receiver.url, "events": "alerts"}
+    with key(Grant(datasets="orders")) as granted:
+        refusal = problem(granted.post("/webhooks", json=body), 422, "invalid-webhook")
+        assert refusal["errors"][0]["pointer"] == "/dataset"
+        made = granted.post("/webhooks", json={**body, "dataset": "orders"})
+        assert made.status_code == 201, made.text
+        problem(granted.get(f"/webhooks/{all_of_it['id']}"), 404, "not-found")
+        problem(granted.delete(f"/webhooks/{all_of_it['id']}"), 404, "not-found")
+        assert [each["id"] for each in granted.get("/webhooks").json()["items"]] == [made.json()["id"]]
+        granted.delete(f"/webhooks/{made.json()['id']}").raise_for_status()
+    with key(Grant(datasets="orders", where="id > 1")) as in_part:
+        problem(in_part.post("/webhooks", json={**body, "dataset": "orders"}), 403, "restricted-grant")
+    with service.client(service.tenants.make_key(tenant, (KeyScope.READ,)).api_key) as reader:
+        problem(reader.post("/webhooks", json=body), 403, "forbidden")
+        assert reader.get(f"/webhooks/{all_of_it['id']}").status_code == 200
+
+
+def test_members_of_changes_are_refused(client: Client, orders: str, receiver: Receiver) -> None:
+    body = {"url": receiver.url, "events": "alerts"}
+    for more, pointer in (
+        ({"columns": ["id"]}, "/columns"),
+        ({"max_lag": {"changes": 1}}, "/max_lag"),
+        ({"since": "snapshot"}, "/since"),
+        ({"since_version": 1}, "/since_version"),
+        ({"url": "kafka://127.0.0.1:9/topic"}, "/events"),
+    ):
+        refusal = problem(client.post("/webhooks", json={**body, **more}), 422, "invalid-webhook")
+        assert [error["pointer"] for error in refusal["errors"]] == [pointer], more
+    for events in ("changes", "partitions"):
+        refusal = problem(client.post("/webhooks", json={**body, "events": events}), 422, "invalid-webhook")
+        assert refusal["errors"][0]["pointer"] == "/dataset"
+
+
+class Rounds:
+    """Rounds over faults that the test chooses, without a database."""
+
+    def __init__(self, *, held_seconds: float = 300.0) -> None:
+        self.now = BEGIN
+        self.states: Mapping[str, HeldAlert] = {}
+        self.held_seconds = held_seconds
+
+    def after(self, seconds: float, faults: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+        """The events of a round, this time after the one before: dataset and state. `faults`: datasets by alert."""
+        self.now += timedelta(seconds=seconds)
+        values = {alert.metric: [fault(each) for each in faults.get(alert.name, ())] for alert in OF_DATASETS}
+        return self.round(values)
+
+    def round(self, values: Mapping[str, Sequence[DatasetFault]]) -> list[tuple[str, str]]:
+        # As after a restart: nothing but the stored states is left of earlier rounds.
+        watching = WatchTenants(
+            alerts=OF_DATASETS,
+            tenants=lambda _: [],
+            faults=lambda _: {},
+            change=lambda _, __: [],
+            leads=lambda: True,
+            held_seconds=self.held_seconds,
+        )
+        stored = msgspec.json.decode(msgspec.json.encode(self.states), type=dict[str, HeldAlert])
+        self.states, events = watching.decide("acme", stored, values, self.now)
+        return [(each.labels["dataset"], each.state.value) for each in events]
+
+
+def fault(dataset: str) -> DatasetFault:
+    return DatasetFault(dataset_id=f"id of {dataset}", dataset=dataset, value=10**9, detail="much")
+
+
+def test_alert_waits_for_its_time_and_is_held_while_it_comes_and_goes() -> None:
+    rounds, on, off = Rounds(), {"source-failing": ["orders"]}, {"source-failing": []}
+    assert rounds.after(0, on) == []
+    assert rounds.after(290, on) == []
+    assert rounds.after(10, on) == [("orders", "firing")]
+    for _ in range(20):
+        assert rounds.after(15, off) == []
+        assert rounds.after(15, on) == []
+    assert rounds.after(15, off) == []
+    assert rounds.after(285, off) == []
+    assert rounds.after(15, off) == [("orders", "resolved")]
+    assert rounds.states == {}
+    # A condition that ends within the time fires nothing.
+    assert rounds.after(15, on) == []
+    assert rounds.after(15, off) == []
+    assert rounds.states == {}
+
+
+def test_metric_that_cannot_be_read_changes_nothing() -> None:
+    rounds = Rounds(held_seconds=0)
+    assert rounds.after(0, {"view-failed": ["loud"]}) == [("loud", "firing")]
+    assert rounds.round({}) == []
+    assert rounds.after(15, {}) == [("loud", "resolved")]
+
+
+def test_events_of_a_round_have_a_bound_and_all_come_at_last() -> None:
+    rounds = Rounds(held_seconds=0)
+    many = {"view-failed": [f"v{number}" for number in range(2 * EVENTS_MAX + 7)]}
+    found = [rounds.after(15, many) for _ in range(4)]
+    assert [len(each) for each in found] == [EVENTS_MAX, EVENTS_MAX, 7, 0]
+    assert {name for each in found for name, _ in each} == set(many["view-failed"])
+    resolved = [rounds.after(15, {}) for _ in range(4)]
+    assert [len(each) for each in resolved] == [EVENTS_MAX, EVENTS_MAX, 7, 0]
+
+
+def test_failure_of_a_tenant_does_not_affect_others() -> None:
+    changed: list[str] = []
+
+    def faults(tenant_id: str) -> dict[str, list[DatasetFault]]:
+        if tenant_id == "bad":
+            raise RuntimeError("no such thing")
+        return {}
+
+    def change(tenant_id: str, _: object) -> list[AlertEvent]:
+        changed.append(tenant_id)
+        return []
+
+    watching = WatchTenants(
+        alerts=OF_DATASETS,
+        tenants=lambda _: ["bad", "good"],
+        faults=faults,
+        change=change,
+        leads=lambda: True,
+    )
+    watching.run()
+    assert changed == ["good"]
