@@ -328,7 +328,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("writer_batches", "rows_digest"),
         ("sources", "planner"),
         ("consumers", "snapshot"),
-        ("webhooks", "registry_password"),
+        *(("webhooks", "registry_password"), ("webhooks", "recent_attempts")),
         ("webhook_deliveries", "since_snapshot"),
         ("webhook_deliveries", "next_snapshot"),
         ("datasets", "description"),
