@@ -1,13 +1,13 @@
 """Alerts of tenants as events for webhooks, and why processes of a worker do not start.
 
 Revision ID: 0052
-Revises: 0049
+Revises: 0051
 """
 
 from alembic import op
 
 revision = "0052"
-down_revision = "0049"
+down_revision = "0051"
 branch_labels = None
 depends_on = None
 
