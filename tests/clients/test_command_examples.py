@@ -168,6 +168,7 @@ def test_examples_run(
     replaced = {
         "https://lake.example.com": service.url,
         "https://example.com/orders": "http://127.0.0.1:9/orders",
+        "https://example.com/alerts": "http://127.0.0.1:9/alerts",
         "headwater create orders": "headwater create orders_again",
         "headwater delete orders --confirm orders": "headwater delete orders_again --confirm orders_again",
         "headwater diff orders 12 15": "headwater diff orders 1 2",
