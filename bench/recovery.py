@@ -61,7 +61,7 @@ class Writer:
         """Makes a view of the dataset, and waits for its rows."""
         view = {"name": "kills_count", "sql": "SELECT count(*) AS n FROM kills"}
         made = self.client.post("/views", json=view).raise_for_status().json()
-        self.view = made["dataset"]["id"]
+        self.view = made["id"]
         self._await_change(0)
 
     def write(self) -> None:

@@ -66,7 +66,7 @@ def _bodies(rows: int, keys: int, operation: str) -> list[bytes]:
 def requests(
     service: Service, dataset: str, *, rows: int, keys: int, wait: bool, operation: str = "upsert"
 ) -> Iterator[bytes]:
-    """Writes without end, from a stock made beforehand."""
+    """Writes without end, from a stock that is made now: the service does not wait long for a request."""
     prefer = "prefer: wait=60\r\n" if wait else ""
     head = (
         f"POST /datasets/{dataset}/writes HTTP/1.1\r\nhost: bench\r\n"
@@ -74,10 +74,13 @@ def requests(
         f"content-type: application/json\r\n{prefer}content-length: "
     )
     stock = _bodies(rows, keys, operation)
-    for number in count(1):
+
+    def request(number: int) -> bytes:
         # A later time than any before: a write of older rows would change nothing, and cost next to nothing.
         body = stock[number % len(stock)].replace(str(_TS).encode(), str(_TS + number).encode())
-        yield f"{head}{len(body)}\r\n\r\n".encode() + body
+        return f"{head}{len(body)}\r\n\r\n".encode() + body
+
+    return map(request, count(1))
 
 
 def in_turn(sources: list[Iterator[bytes]]) -> Iterator[bytes]:
