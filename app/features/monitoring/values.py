@@ -124,7 +124,7 @@ class DatasetProblem(str, Enum):
 
     LATE = "late"
     """It has no commit for the time that it states, or for three times the median gap between its writes and 5
-    minutes. A view is late with its inputs.
+    minutes. A view that states no time is late if it lacks a change of an input for 5 minutes, and is not paused.
     """
     SOURCE = "source"
     """The last round of a source that writes it has failed."""

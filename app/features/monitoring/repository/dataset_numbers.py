@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, TextClause, text
 
-from app.features.monitoring.repository.numbers import IS_LATE
+from app.features.monitoring.repository.numbers import IS_LATE, LATE_SECONDS_MIN
 from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers
 from app.infra.db.session import Database
 
@@ -52,16 +52,20 @@ _QUARANTINE: Final = text(
                GROUP BY q.dataset_id) AS r ON r.dataset_id = f.dataset_id
     """  # noqa: S608
 )
-# Of a view, the datasets that it reads, those of views that it reads included: it is late with any of them.
+# A view that lacks no change of its inputs is not late, however long these have had no commit.
 _PROBLEMS: Final = text(
     f"""
-    WITH RECURSIVE origins (id, dataset_id) AS (
-        SELECT id, id FROM datasets WHERE id = {_IDS}
-        UNION SELECT o.id, i.dataset_id FROM origins o JOIN view_inputs i ON i.view_id = o.dataset_id
-    )
-    SELECT o.id::text AS id, 'late' AS problem FROM origins o
-    JOIN datasets d ON d.id = o.dataset_id AND d.deleted_at IS NULL JOIN heads h ON h.dataset_id = d.id
-    LEFT JOIN dataset_samples s ON s.dataset_id = d.id WHERE {IS_LATE}
+    SELECT d.id::text AS id, 'late' AS problem FROM datasets d JOIN heads h ON h.dataset_id = d.id
+    LEFT JOIN dataset_samples s ON s.dataset_id = d.id WHERE d.id = {_IDS} AND {IS_LATE}
+    UNION
+    SELECT v.dataset_id::text, 'late' FROM views v JOIN view_inputs i ON i.view_id = v.dataset_id
+    JOIN consumers c ON c.dataset_id = i.dataset_id AND c.name = 'view:' || v.dataset_id
+    CROSS JOIN LATERAL (
+        SELECT committed_at FROM commits WHERE dataset_id = i.dataset_id AND next_offset > c.position
+        ORDER BY next_offset LIMIT 1
+    ) AS missing
+    WHERE v.dataset_id = {_IDS} AND NOT v.paused
+        AND missing.committed_at < now() - make_interval(secs => {LATE_SECONDS_MIN})
     UNION
     SELECT dataset_id::text AS id, 'source' AS problem FROM sources
     WHERE dataset_id = {_IDS} AND (state = 'failed' OR (state = 'active' AND failures > 0))

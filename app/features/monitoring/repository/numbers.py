@@ -37,7 +37,7 @@ IS_LATE: Final = f"""
 """
 """Whether a dataset `d` is late by itself, by its head `h` and its sample `s`, which may be missing.
 
-A view without an expected time is not: it is late by its inputs.
+A view without an expected time is not: it is late if it lacks a change of its inputs.
 """
 
 _JOBS: Final = text(

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.core.catalog.values import Dataset
 from app.features.monitoring.repository.dataset_numbers import DatasetNumberStore
 from app.features.monitoring.values import DatasetProblem
-from app.infra.identifiers import new_id
+from app.infra.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores
 
@@ -65,27 +65,52 @@ def test_problems_of_a_dataset_are_named_and_of_no_other(
     assert numbers[other.id].rows is None
 
 
-def test_view_is_late_with_its_inputs_and_not_by_its_own_commits(
+_VIEW = (
+    "INSERT INTO views (dataset_id, definition) VALUES (:view, '{}')",
+    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:view, :input, 'r')",
+    "INSERT INTO consumers (dataset_id, name, kind, position) VALUES (:input, 'view:' || :view, 'view', 0)",
+)
+_COMMIT = (
+    "INSERT INTO commits (dataset_id, version, action, instant_id, committed_at, first_offset, next_offset, "
+    "schema_id, files_added, files_removed, bytes_added, counts) "
+    "VALUES (:input, 1, 'commit', :instant, now() - make_interval(mins => :minutes), 0, 5, 0, 1, 0, 1, '{}')",
+    "UPDATE heads SET version = 1, next_offset = 5, committed_at = now() WHERE dataset_id = :input",
+)
+
+
+def test_view_without_new_changes_of_its_inputs_is_not_late(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
-    view, outer = (stores.catalog.create(tenant_id, new_id(), definition(name)) for name in ("view", "outer"))
+    view = stores.catalog.create(tenant_id, new_id(), definition("view"))
     with stores.database.tenant(tenant_id) as connection:
-        for each, source in ((view, dataset), (outer, view)):
-            values = {"dataset": each.id, "input": source.id}
-            connection.execute(
-                text("INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')"), values
-            )
-            connection.execute(
-                text(
-                    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :input, 'r')"
-                ),
-                values,
-            )
-            connection.execute(text(_LATE.format(gap=60)), {"dataset": each.id})
-        connection.execute(text("UPDATE heads SET committed_at = now() - interval '1 hour'"))
-    numbers = DatasetNumberStore(stores.database)
-    ids = [dataset.id, view.id, outer.id]
-    assert [each.problems for each in numbers.of(tenant_id, ids).values()] == [()] * 3
-    with stores.database.tenant(tenant_id) as connection:
+        for statement in _VIEW:
+            connection.execute(text(statement), {"view": view.id, "input": dataset.id})
+        connection.execute(text(_LATE.format(gap=60)), {"dataset": view.id})
         connection.execute(text(_EXPECTED.format(seconds=60)), {"dataset": dataset.id})
-    assert [each.problems for each in numbers.of(tenant_id, ids).values()] == [(DatasetProblem.LATE,)] * 3
+        connection.execute(text("UPDATE heads SET committed_at = now() - interval '1 hour'"))
+    numbers = DatasetNumberStore(stores.database).of(tenant_id, [dataset.id, view.id])
+    assert numbers[dataset.id].problems == (DatasetProblem.LATE,)
+    assert numbers[view.id].problems == ()
+
+
+BEHIND: dict[str, tuple[int, str, tuple[DatasetProblem, ...]]] = {
+    "a change of an hour ago": (60, "SELECT 1", (DatasetProblem.LATE,)),
+    "a change of now": (0, "SELECT 1", ()),
+    "a change that it has": (60, "UPDATE consumers SET position = 5", ()),
+    "a change that it need not have": (60, "UPDATE views SET paused = true", ()),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND)
+def test_view_that_lacks_a_change_of_an_input_is_late(
+    stores: Stores, tenant_id: str, dataset: Dataset, case: str
+) -> None:
+    minutes, statement, problems = BEHIND[case]
+    view = stores.catalog.create(tenant_id, new_id(), definition("view"))
+    values = {"view": view.id, "input": dataset.id, "instant": new_instant_id(), "minutes": minutes}
+    with stores.database.tenant(tenant_id) as connection:
+        for each in (*_VIEW, *_COMMIT, statement):
+            connection.execute(text(each), values)
+    numbers = DatasetNumberStore(stores.database).of(tenant_id, [dataset.id, view.id])
+    assert numbers[view.id].problems == problems
+    assert numbers[dataset.id].problems == ()
