@@ -12,7 +12,11 @@ from clients.generator.components import Components, Schema, is_mapping, union_o
 _LINE_MAX: Final = 120
 _SCALARS: Final = {"boolean": "bool", "integer": "int", "number": "float", "string": "str"}
 # Members that services of earlier releases do not send, with what a client reads then.
-_ABSENT_BEFORE: Final = {("Job", "timings"): " = {}", ("Job", "replans"): " = 0"}
+_ABSENT_BEFORE: Final = {
+    ("Job", "dataset"): " = None",
+    ("Job", "timings"): " = {}",
+    ("Job", "replans"): " = 0",
+}
 _NULL: Final = {"type": "null"}
 # By component: the class of headwater_client.html that shows it in notebooks.
 HTML: Final = {"ChangesPage": "ChangesHtml", "Dataset": "DatasetHtml", "RowsPage": "RowsHtml"}

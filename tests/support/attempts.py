@@ -48,8 +48,9 @@ def write_job(
 ) -> Job:
     made = WriteRequest(operation=operation, options=options or WriteOptions(), **request)
     return Job(
-        id=new_id(), tenant_id="t", dataset_id=dataset_id, instant_id=new_instant_id(), kind=made.kind,
-        state=JobState.RUNNING, request=made, progress=Progress(stage="claimed"), attempts=1, epoch=1,
+        id=new_id(), tenant_id="t", dataset_id=dataset_id, dataset_name="orders",
+        instant_id=new_instant_id(), kind=made.kind, state=JobState.RUNNING, request=made,
+        progress=Progress(stage="claimed"), attempts=1, epoch=1,
         committed_version=None, first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=NOW,
         started_at=None, finished_at=None, transaction_id=transaction_id,
     )  # fmt: skip

@@ -156,7 +156,8 @@ class Reads:
         self, dataset: Dataset, request: JobRequest, identity: RequestIdentity, *, job_id: str | None = None
     ) -> Accepted:
         job = Job(
-            id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
+            id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id,
+            dataset_name=dataset.definition.name, instant_id=None,
             kind=request.kind, state=JobState.RUNNING, request=request,
             progress=Progress(stage="read"), attempts=1, epoch=1, committed_version=None, first_offset=None,
             last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,

@@ -80,6 +80,7 @@ def _job(earlier: RestoreTarget) -> Job:
         id=new_id(),
         tenant_id="t",
         dataset_id="d",
+        dataset_name="orders",
         instant_id=new_instant_id(),
         kind=JobKind.RESTORE,
         state=JobState.RUNNING,

@@ -73,7 +73,8 @@ class ServedTable(GroupsOfFiles):
     def _job(self, request: AnyTask) -> Job:
         self.table.attempts += 1
         return Job(
-            id=new_id(), tenant_id="t", dataset_id="d", kind=JobKind(request.kind), state=JobState.RUNNING,
+            id=new_id(), tenant_id="t", dataset_id="d", dataset_name="orders",
+            kind=JobKind(request.kind), state=JobState.RUNNING,
             instant_id=f"20260102030405000000-{self.table.attempts:06x}",
             request=request, progress=Progress(stage="claimed"), attempts=1, epoch=1, committed_version=None,
             first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=_MOMENT,

@@ -79,10 +79,9 @@ async def list_datasets(
     page = await threads.run(
         datasets.list,
         principal,
+        options.selection,
         page_size=options.page_size,
         page_token=options.page_token,
-        labels=options.labels,
-        name=options.name,
     )
     return DatasetPage(items=[dataset_response(each) for each in page.items], next_page_token=page.next_token)
 

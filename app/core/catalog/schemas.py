@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from app.core.catalog.impact import BrokenReader, ColumnReader, ReaderKind
-from app.core.catalog.values import Dataset, ReadingExample, SchemaVersion, Upload
+from app.core.catalog.values import Dataset, DatasetFilter, ReadingExample, SchemaVersion, Upload
 from app.http.parameters.page_options import PageOptions
 from app.kernel.format.dataset import (
     Aggregate,
@@ -56,10 +56,10 @@ class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):
     """Datasets with this name: `*` stands for any characters, every other character for itself."""
 
     @property
-    def labels(self) -> list[tuple[str, str]]:
-        """The labels as keys and values."""
+    def selection(self) -> DatasetFilter:
+        """The filter of the list."""
         pairs = [text.partition(":") for text in self.label or ()]
-        return [(key, value) for key, _, value in pairs]
+        return DatasetFilter(name=self.name, labels=tuple((key, value) for key, _, value in pairs))
 
 
 class ListSchemasOptions(PageOptions, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from app.core.catalog.errors import DerivedDataset
 from app.core.catalog.impact import ColumnReader, SchemaImpact
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.live_datasets import dataset_not_found
-from app.core.catalog.values import Dataset, SchemaVersion
+from app.core.catalog.values import Dataset, DatasetFilter, SchemaVersion
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import (
     define_dataset,
@@ -53,23 +53,27 @@ class Datasets:
     def list(
         self,
         principal: Principal,
+        selection: DatasetFilter,
         *,
         page_size: int,
         page_token: str | None,
-        labels: Collection[tuple[str, str]] = (),
-        name: str | None = None,
     ) -> Page:
-        """The datasets that the principal may read and that have all of the labels, by name.
-
-        `name`: a pattern that all of them match.
-        """
+        """The datasets that the principal may read, by name."""
         return self.catalog.list(
-            principal.tenant_id,
-            page_size=page_size,
-            page_token=page_token,
-            patterns=principal.patterns(KeyScope.READ),
-            labels=labels,
-            name=name,
+            principal.tenant_id, readable(principal, selection), page_size=page_size, page_token=page_token
+        )
+
+    def summaries(
+        self,
+        principal: Principal,
+        selection: DatasetFilter,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """DatasetSummary items of the datasets that the principal may read, by name."""
+        return self.catalog.summaries(
+            principal.tenant_id, readable(principal, selection), page_size=page_size, page_token=page_token
         )
 
     def change(
@@ -244,6 +248,12 @@ class GrantedDatasets:
                 f"the grants of this key do not include a dataset named {name!r} with the scope {self.scope.value!r}",
                 required_scope=self.scope.value,
             )
+
+
+def readable(principal: Principal, selection: DatasetFilter) -> DatasetFilter:
+    """The filter, for what the principal may read."""
+    patterns = principal.patterns(KeyScope.READ)
+    return selection if patterns is None else msgspec.structs.replace(selection, patterns=tuple(patterns))
 
 
 def refuse_derived(dataset: Dataset) -> None:

@@ -38,6 +38,30 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     expected_every_seconds: int | None = None
 
 
+class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset in a list of many, without its definition. Members: as of `Dataset`."""
+
+    id: str
+    name: str
+    version: int
+    next_offset: int
+    committed_at: datetime | None
+    is_view: bool
+    labels: dict[str, str]
+
+
+class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects datasets of a list: those that satisfy all of its members; None for any.
+
+    `patterns`: at least one of them matches the name. `name`: a pattern that matches it. `labels`: all that it has.
+    """
+
+    patterns: tuple[str, ...] | None = None
+    name: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    ids: frozenset[str] | None = None
+
+
 class AwaitedHead(NamedTuple):
     """A dataset of which a change at or after `position` is awaited: its head is after the position then."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,9 +45,11 @@ class Consumers:
         """ConsumerStatus items of every kind, by name. Raises InvalidRequest."""
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
-    def readers(self, tenant_id: str, limit: int) -> Sequence[ConsumerStatus]:
-        """Up to `limit` consumers of readers, of all datasets, by dataset and name."""
-        return self.index.readers(tenant_id, limit)
+    def readers(
+        self, tenant_id: str, limit: int, dataset_ids: Collection[str] | None = None
+    ) -> Sequence[ConsumerStatus]:
+        """Up to `limit` consumers of readers, of these datasets or of all, by dataset and name."""
+        return self.index.readers(tenant_id, limit, dataset_ids)
 
     def put(
         self, dataset: Dataset, name: str, change: ConsumerChange, condition: ExpectedRevision

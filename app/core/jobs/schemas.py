@@ -14,6 +14,7 @@ from app.core.jobs.stages import timings
 from app.core.jobs.values import Job, JobState, Progress
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
+from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
@@ -50,6 +51,8 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     """Its id."""
+    dataset: DatasetIdentity
+    """Its dataset, also one that was deleted."""
     kind: JobKind
     """What it does."""
     state: JobState
@@ -119,6 +122,7 @@ def job_response(job: Job) -> JobResponse:
     write = job.request if isinstance(job.request, WriteRequest) else None
     return JobResponse(
         id=job.id,
+        dataset=DatasetIdentity(id=job.dataset_id, name=job.dataset_name),
         kind=job.kind,
         state=job.state,
         operation=None if write is None else write.operation,

@@ -104,13 +104,15 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
 
-    `actor`: the id of the API key or subject that requested it; None for the service itself. `timings`: milliseconds by
-    stage, without those that follow from its times. `replans`: how often its commit was planned again.
+    `dataset_name`: the present name of its dataset. `actor`: the id of the API key or subject that requested it; None
+    for the service itself. `timings`: milliseconds by stage, without those that follow from its times.
+    `replans`: how often its commit was planned again.
     """
 
     id: str
     tenant_id: str
     dataset_id: str
+    dataset_name: str
     instant_id: str | None
     kind: JobKind
     state: JobState

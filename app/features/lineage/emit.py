@@ -20,6 +20,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.features.lineage.columns import view_columns
 from app.features.lineage.events import EndedJob, LineageInput, events_of
 from app.features.views.values import View
+from app.infra.db.session import Database
 
 _log = logging.getLogger(__name__)
 _SECONDS_MAX: Final = 10.0
@@ -95,6 +96,7 @@ class EmitLineage:
     """One round of the loop. Events that the receiver does not take are sent again, before later ones."""
 
     ends: JobEnds
+    database: Database
     jobs: JobStore
     catalog: CatalogStore
     view_of: Callable[[str, str], View]
@@ -112,14 +114,19 @@ class EmitLineage:
                     _log.warning("%d jobs were left out of OpenLineage: its receiver is too slow", lost)
                 if not ends:
                     return
+                reports = [self._report(each) for each in ends]
                 self._unsent = [
                     event
-                    for each in ends
-                    if (report := self._ended(each)) is not None
+                    for report in reports
+                    if report is not None
                     for event in events_of(report, self.namespace)
                 ]
             self.receiver.send(self._unsent)
             self._unsent = []
+
+    def _report(self, end: EndOfJob) -> EndedJob | None:
+        with self.database.tenant(end.tenant_id, shared=True):
+            return self._ended(end)
 
     def _ended(self, end: EndOfJob) -> EndedJob | None:
         """The job with its dataset; None if either is gone."""

@@ -22,6 +22,7 @@ def lineage_loops(platform: Platform) -> tuple[Loop, ...]:
     ENDS.start()
     emit = EmitLineage(
         ends=ENDS,
+        database=platform.database,
         jobs=platform.stores.jobs,
         catalog=platform.stores.catalog,
         view_of=view_store(platform).get,

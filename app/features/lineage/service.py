@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from app.access.tenants.values import Principal
 from app.core.catalog.service import Datasets, GrantedDatasets
-from app.core.catalog.values import Dataset
+from app.core.catalog.values import Dataset, DatasetFilter, DatasetSummary
 from app.core.consumers.service import Consumers
 from app.features.exports.service.exports import ManageExports
 from app.features.exports.tasks import ExportQuery
@@ -29,12 +30,27 @@ from app.features.views.service.views import DerivedViews
 from app.features.views.values import View
 from app.features.webhooks.service.webhooks import Webhooks
 from app.features.webhooks.values import Webhook, WebhookEvents
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.paging import Page
 
 ITEMS_MAX: Final = 10_000
 """The most datasets of which a graph is made; likewise of sources, of webhooks and so on."""
 _PAGE_SIZE: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scope:
+    """What a graph is made of: the datasets by id that the principal may read, all or those with these ids.
+
+    `definitions`: of these datasets, if the graph has columns.
+    """
+
+    granted_datasets: GrantedDatasets
+    datasets: Mapping[str, DatasetSummary]
+    definitions: Mapping[str, DatasetDefinition]
+    ids: Collection[str] | None
+    columns: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,58 +74,78 @@ class Lineage:
         """
         tenant_id = granted_datasets.principal.tenant_id
         focus = None if reference is None else granted_datasets.seen(tenant_id, reference)[0].id
-        readable = self._every(
+        ids = None if focus is None else _around(focus, self.sources.dataset_edges(tenant_id))
+        selection = DatasetFilter(ids=None if ids is None else frozenset(ids))
+        principal = granted_datasets.principal
+        summaries: list[DatasetSummary] = self._every(
             "datasets",
-            lambda token: self.datasets.list(
-                granted_datasets.principal, page_size=_PAGE_SIZE, page_token=token
+            lambda token: self.datasets.summaries(
+                principal, selection, page_size=_PAGE_SIZE, page_token=token
             ),
         )
-        datasets: dict[str, Dataset] = {each.id: each for each in readable}
+        datasets = {each.id: each for each in summaries}
+        definitions: dict[str, DatasetDefinition] = {}
+        if columns:
+            definitions = {each.id: each.definition for each in self._whole(principal, selection)}
         views: dict[str, View] = {}
-        if any(each.is_view for each in readable):
+        if any(each.is_view for each in summaries):
             views = {
                 each.dataset.id: each
                 for each in self._every(
                     "views",
-                    lambda token: self.views.list(granted_datasets, page_size=_PAGE_SIZE, page_token=token),
+                    lambda token: self.views.list(
+                        granted_datasets, page_size=_PAGE_SIZE, page_token=token, ids=ids
+                    ),
                 )
             }
+        scope = _Scope(
+            granted_datasets=granted_datasets,
+            datasets=datasets,
+            definitions=definitions,
+            ids=ids,
+            columns=columns,
+        )
         parts = [
             _of_datasets(datasets, views, columns=columns),
-            self._of_sources(granted_datasets, datasets, columns=columns),
-            self._of_webhooks(granted_datasets, datasets, columns=columns),
-            self._of_exports(granted_datasets, datasets, columns=columns),
-            self._of_consumers(tenant_id, datasets),
-            self._of_shares(granted_datasets, datasets),
+            self._of_sources(scope),
+            self._of_webhooks(scope),
+            self._of_exports(scope),
+            self._of_consumers(scope),
+            self._of_shares(scope),
         ]
-        in_part = {
-            each.id for each in readable if granted_datasets.principal.access(each.definition.name).restricted
-        }
+        in_part = {each.id for each in summaries if principal.access(each.name).restricted}
         graph = Graph(
             nodes=tuple(node for nodes, _ in parts for node in nodes),
             edges=tuple(_without_hidden(edge, in_part) for _, edges in parts for edge in edges),
         )
         return graph if focus is None else _connected(graph, focus)
 
-    def _of_sources(
-        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
-    ) -> _Part:
+    def _whole(self, principal: Principal, selection: DatasetFilter) -> list[Dataset]:
+        return self._every(
+            "datasets",
+            lambda token: self.datasets.list(principal, selection, page_size=_PAGE_SIZE, page_token=token),
+        )
+
+    def _of_sources(self, scope: _Scope) -> _Part:
         sources: list[DataSource] = self._every(
             "sources",
-            lambda token: self.sources.list(granted_datasets, None, page_size=_PAGE_SIZE, page_token=token),
+            lambda token: self.sources.list(
+                scope.granted_datasets, None, page_size=_PAGE_SIZE, page_token=token, dataset_ids=scope.ids
+            ),
         )
         nodes = [
             LineagePoint(id=each.id, kind=NodeKind.SOURCE, name=each.name, state=each.state.value)
             for each in sources
         ]
-        return nodes, [edge for each in sources for edge in _source_edges(each, datasets, columns=columns)]
+        return nodes, [edge for each in sources for edge in _source_edges(each, scope)]
 
-    def _of_webhooks(
-        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
-    ) -> _Part:
+    def _of_webhooks(self, scope: _Scope) -> _Part:
+        datasets = scope.datasets
         webhooks: list[Webhook] = self._every(
             "webhooks",
-            lambda token: self.webhooks.list(granted_datasets, None, page_size=_PAGE_SIZE, page_token=token),
+            lambda token: self.webhooks.list(
+                scope.granted_datasets, None, page_size=_PAGE_SIZE, page_token=token, dataset_ids=scope.ids
+            ),
         )
         of_rows = [
             (each, each.dataset_id)
@@ -132,19 +168,17 @@ class Lineage:
                 origin=dataset_id,
                 target=each.id,
                 lag=max(each.pending, 0),
-                columns=webhook_columns(each.definition, datasets[dataset_id].definition)
-                if columns
+                columns=webhook_columns(each.definition, scope.definitions[dataset_id])
+                if scope.columns
                 else None,
             )
             for each, dataset_id in of_rows
         ]
 
-    def _of_exports(
-        self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset], *, columns: bool
-    ) -> _Part:
-        principal = granted_datasets.principal
+    def _of_exports(self, scope: _Scope) -> _Part:
+        datasets, principal = scope.datasets, scope.granted_datasets.principal
         exports_of_tenant = self._within(
-            "exports", self.exports.followers(principal.tenant_id, ITEMS_MAX + 1)
+            "exports", self.exports.followers(principal.tenant_id, ITEMS_MAX + 1, scope.ids)
         )
         exports: list[Export] = [
             each
@@ -163,36 +197,39 @@ class Lineage:
                 origin=each.dataset_id,
                 target=each.id,
                 lag=_export_lag(each, datasets[each.dataset_id]),
-                columns=export_columns(each.definition, datasets[each.dataset_id].definition)
-                if columns
+                columns=export_columns(each.definition, scope.definitions[each.dataset_id])
+                if scope.columns
                 else None,
             )
             for each in exports
         ]
 
-    def _of_consumers(self, tenant_id: str, datasets: Mapping[str, Dataset]) -> _Part:
-        readers = self._within("consumers", self.consumers.readers(tenant_id, ITEMS_MAX + 1))
+    def _of_consumers(self, scope: _Scope) -> _Part:
+        tenant_id = scope.granted_datasets.principal.tenant_id
+        readers = self._within("consumers", self.consumers.readers(tenant_id, ITEMS_MAX + 1, scope.ids))
         nodes: list[LineagePoint] = []
         edges: list[Edge] = []
         for each in readers:
             dataset_id, name = each.consumer.dataset_id, each.consumer.name
-            if dataset_id in datasets:
+            if dataset_id in scope.datasets:
                 node = LineagePoint(id=f"{dataset_id}/{name}", kind=NodeKind.CONSUMER, name=name)
                 nodes.append(node)
                 edges.append(Edge(origin=dataset_id, target=node.id, lag=each.behind_changes))
         return nodes, edges
 
-    def _of_shares(self, granted_datasets: GrantedDatasets, datasets: Mapping[str, Dataset]) -> _Part:
+    def _of_shares(self, scope: _Scope) -> _Part:
         shares = self._every(
             "shares",
-            lambda token: self.shares.list(granted_datasets, page_size=_PAGE_SIZE, page_token=token),
+            lambda token: self.shares.list(
+                scope.granted_datasets, page_size=_PAGE_SIZE, page_token=token, dataset_ids=scope.ids
+            ),
         )
         nodes = [LineagePoint(id=each.id, kind=NodeKind.SHARE, name=each.name) for each in shares]
         return nodes, [
             Edge(origin=member.id, target=each.id)
             for each in shares
             for member in each.datasets
-            if member.id in datasets
+            if member.id in scope.datasets
         ]
 
     def _every(self, what: str, page: Callable[[str | None], Page]) -> list[Any]:
@@ -224,12 +261,14 @@ def _without_hidden(edge: Edge, in_part: Collection[str]) -> Edge:
     return msgspec.structs.replace(edge, lag=None) if edge.origin in in_part else edge
 
 
-def _of_datasets(datasets: Mapping[str, Dataset], views: Mapping[str, View], *, columns: bool) -> _Part:
+def _of_datasets(
+    datasets: Mapping[str, DatasetSummary], views: Mapping[str, View], *, columns: bool
+) -> _Part:
     nodes = [
         LineagePoint(
             id=each.id,
             kind=NodeKind.VIEW if each.is_view else NodeKind.DATASET,
-            name=each.definition.name,
+            name=each.name,
             state=views[each.id].state.value if each.id in views else None,
         )
         for each in datasets.values()
@@ -237,7 +276,7 @@ def _of_datasets(datasets: Mapping[str, Dataset], views: Mapping[str, View], *, 
     return nodes, [edge for each in views.values() for edge in _view_edges(each, datasets, columns=columns)]
 
 
-def _view_edges(view: View, datasets: Mapping[str, Dataset], *, columns: bool) -> Iterator[Edge]:
+def _view_edges(view: View, datasets: Collection[str], *, columns: bool) -> Iterator[Edge]:
     of_inputs = view_columns(view) if columns else {}
     for each in view.inputs:
         if each.dataset.id in datasets:
@@ -249,43 +288,48 @@ def _view_edges(view: View, datasets: Mapping[str, Dataset], *, columns: bool) -
             )
 
 
-def _export_lag(export: Export, dataset: Dataset) -> int | None:
+def _export_lag(export: Export, dataset: DatasetSummary) -> int | None:
     """How many changes it has not written; None for a snapshot, which writes the whole table."""
     if export.definition.query is ExportQuery.SNAPSHOT:
         return None
     return max(dataset.next_offset - export.offset, 0)
 
 
-def _source_edges(source: DataSource, datasets: Mapping[str, Dataset], *, columns: bool) -> Iterator[Edge]:
+def _source_edges(source: DataSource, scope: _Scope) -> Iterator[Edge]:
     """What the source reads, if that is a dataset, and what it writes to."""
-    read = datasets.get(str(source.definition.config.get("dataset_id")))
+    read = str(source.definition.config.get("dataset_id"))
+    is_read, definition = read in scope.datasets, scope.definitions.get(read)
     lag = None if source.lag is None else source.lag.rows
-    if read is not None:
+    if is_read:
         yield Edge(
-            origin=read.id,
+            origin=read,
             target=source.id,
             lag=lag,
-            columns=taken_columns(source.definition, read.definition) if columns else None,
+            columns=None if definition is None else taken_columns(source.definition, definition),
         )
-    if source.dataset_id is not None and source.dataset_id in datasets:
-        definition = None if read is None else read.definition
+    if source.dataset_id is not None and source.dataset_id in scope.datasets:
         yield Edge(
             origin=source.id,
             target=source.dataset_id,
             # What a source has read is written by the same round.
-            lag=0 if read is not None else lag,
-            columns=written_columns(source.definition, definition) if columns else None,
+            lag=0 if is_read else lag,
+            columns=written_columns(source.definition, definition) if scope.columns else None,
         )
 
 
 def _connected(graph: Graph, focus: str) -> Graph:
     """What leads to a node, in any number of steps, and what it leads to."""
-    ids = {focus} | _reached(focus, [(each.target, each.origin) for each in graph.edges])
-    ids |= _reached(focus, [(each.origin, each.target) for each in graph.edges])
+    ids = _around(focus, [(each.origin, each.target) for each in graph.edges])
     return Graph(
         nodes=tuple(each for each in graph.nodes if each.id in ids),
         edges=tuple(each for each in graph.edges if each.origin in ids and each.target in ids),
     )
+
+
+def _around(focus: str, edges: Collection[tuple[str, str]]) -> set[str]:
+    """What leads to a node, what it leads to, and the node. `edges`: origins and targets."""
+    backward = [(target, origin) for origin, target in edges]
+    return {focus} | _reached(focus, backward) | _reached(focus, edges)
 
 
 def _reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:

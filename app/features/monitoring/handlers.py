@@ -73,10 +73,9 @@ async def read_overview(
     page, numbers = await threads.run(
         tenant_overview.page,
         principal,
+        options.selection,
         page_size=options.page_size,
         page_token=options.page_token,
-        labels=options.labels,
-        name=options.name,
     )
     return OverviewPage(
         items=[dataset_overview(each, numbers.get(each.id)) for each in page.items],

@@ -9,7 +9,7 @@ import msgspec
 
 from app.access.tenants.usage import HOURS_KEPT
 from app.core.catalog.schemas import ListDatasetsOptions
-from app.core.catalog.values import Dataset
+from app.core.catalog.values import DatasetSummary
 from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers, StoredDataset
 
 
@@ -100,10 +100,10 @@ class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
 _NUMBERS = tuple(name for name in DatasetNumbers.__struct_fields__ if name != "problems")
 
 
-def dataset_overview(dataset: Dataset, numbers: DatasetNumbers | None) -> DatasetOverview:
+def dataset_overview(dataset: DatasetSummary, numbers: DatasetNumbers | None) -> DatasetOverview:
     """The JSON of a dataset. `numbers`: None for a reader that sees a part of it."""
     return DatasetOverview(
-        dataset=dataset.definition.name,
+        dataset=dataset.name,
         id=dataset.id,
         is_view=dataset.is_view,
         labels=dataset.labels,

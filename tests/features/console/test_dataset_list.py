@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.support.http import ORDERS, upsert
-from tests.support.pages import PageElement, page
+from tests.support.pages import PageElement, page, parsed
 
 LIST = "/console/datasets"
 
@@ -78,3 +80,33 @@ def test_a_reader_of_a_part_sees_names_without_numbers(
     row = root.one("table", class_="list").rows()[1]
     assert row[1] == "seen in part"
     assert row[3:9] == ["–"] * 6
+
+
+def test_names_are_offered_while_one_types(
+    client: httpx2.Client, visitor: httpx2.Client, restricted: Callable[..., httpx2.Client]
+) -> None:
+    make(client, "north_wind", "south_wind", "rain", *(f"d{each:03d}" for each in range(21)))
+
+    def offers(browser: httpx2.Client, text: str) -> list[str]:
+        response = browser.get(f"/console/dataset-names?text={text}")
+        assert response.status_code == 200
+        return [each.attributes["value"] for each in parsed(response.text).one("datalist").all("option")]
+
+    assert offers(visitor, "wind") == ["north_wind", "south_wind"]
+    assert offers(visitor, "%3Cb%3E%22") == []
+    assert offers(visitor, "x" * 500) == []
+    assert len(offers(visitor, "")) == 20
+    granted = {"dataset": "north_*", "scopes": ["read"]}
+    assert offers(restricted(granted), "wind") == ["north_wind"]
+
+
+@pytest.mark.parametrize("path", ["jobs", "sources", "webhooks", "views"])
+def test_a_list_sends_one_request_and_offers_names_on_request(
+    path: str, client: httpx2.Client, visitor: httpx2.Client, orders: str
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}))
+    root = page(visitor, f"/console/{path}")
+    requests = root.one("footer").text.split("curl ")[1:]
+    assert requests
+    assert all(f"/{path}?" in each for each in requests)
+    assert root.all("datalist") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 
 from app.features.console.pages.pipelines import lineage
+from app.features.console.pages.pipelines.lineage_chart import LineageStyle, lineage_chart
 from app.features.console.pages.pipelines.lineage_graph import (
     ColumnOfNode,
     LineageGraph,
@@ -18,7 +20,7 @@ from app.features.console.pages.pipelines.lineage_graph import (
 )
 from tests.support.derived_views import LONG, long
 from tests.support.http import ORDERS
-from tests.support.pages import PageElement, page
+from tests.support.pages import PageElement, page, parsed
 
 NewView = Callable[..., dict[str, Any]]
 
@@ -189,10 +191,33 @@ def test_an_edge_passes_the_columns_between_beside_their_nodes() -> None:
     graph = graph_of(("d1", "v1"), ("v1", "v2"), ("d1", "v2"), ("d1", "w1"), ("v2", "w2"))
     columns = step_columns(graph)
     passages = [[place for place in column if isinstance(place, Passage)] for column in columns]
-    assert passages == [[], [Passage("d1", 1)], [Passage("d1", 2)], []]
+    assert [set(each) for each in passages] == [
+        set(),
+        {Passage("d1", "v2", 1), Passage("d1", "w1", 1)},
+        {Passage("d1", "w1", 2)},
+        set(),
+    ]
     steps = {place: step for step, column in enumerate(columns) for place in column if isinstance(place, str)}
-    assert way({"from": "d1", "to": "v2"}, steps) == ["d1", Passage("d1", 1), "v2"]
+    assert way({"from": "d1", "to": "v2"}, steps) == ["d1", Passage("d1", "v2", 1), "v2"]
     assert way({"from": "v2", "to": "d1"}, steps) == ["v2", "d1"]
+
+
+def test_edges_to_several_readers_have_lines_of_their_own() -> None:
+    graph = graph_of(("d1", "v1"), ("d1", "w1"), ("d1", "w2"), ("d1", "w3"))
+    style = LineageStyle(
+        notes={},
+        columns={},
+        trace=(),
+        focus=None,
+        node_link=lambda id_: id_,
+        column_link=lambda _, name: name,
+    )
+    chart = parsed(str(lineage_chart(graph, style)))
+    lines = [each.all("path")[0].attributes["d"] for each in chart.all("g", class_="edge")]
+    # Where a line passes the column of the view: the height of its straight part.
+    heights = [re.search(r" (\d+) H\d+", line) for line in lines]
+    passed = [match[1] for match in heights if match]
+    assert len(passed) == len(set(passed)) == 3
 
 
 def test_a_circle_of_sources_has_places() -> None:

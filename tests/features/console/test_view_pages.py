@@ -34,6 +34,22 @@ def test_the_list_has_freshness_and_lag(
     assert refreshed != "–"
 
 
+def test_a_refresh_that_waits_is_shown_with_its_reason(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, new_view: NewView, service: Service
+) -> None:
+    new_view("long", LONG, long)
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "longer"}))
+    service.work()
+    assert "a refresh waits" not in page(visitor, "/console/views").text
+    client.post(f"{orders}/writes", json=upsert({"id": 2, "note": "longest"}))
+    service.run_waiting_writes()
+    job = client.post("/views/long/refreshes").json()
+    for path in ("/console/views", "/console/views/long"):
+        root = page(visitor, path)
+        assert "A worker starts it when the first refresh waits" in root.text
+        assert root.link("A refresh") == f"/console/jobs/{job['id']}"
+
+
 def test_without_views_the_form_is_open(stranger: httpx2.Client) -> None:
     root = page(stranger, "/console/views")
     assert "headwater views create" in root.one("div", class_="empty").text

@@ -7,7 +7,19 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Row,
+    Select,
+    any_,
+    bindparam,
+    column,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.access.errors import NotFound, PreconditionFailed
@@ -25,7 +37,14 @@ from app.core.catalog.repository.notes import has_label, store_notes
 from app.core.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.core.catalog.repository.schemas import change_definition, schemas_of
 from app.core.catalog.tables import datasets, heads, schema_versions, uploads
-from app.core.catalog.values import AwaitedHead, Dataset, SchemaVersion, Upload
+from app.core.catalog.values import (
+    AwaitedHead,
+    Dataset,
+    DatasetFilter,
+    DatasetSummary,
+    SchemaVersion,
+    Upload,
+)
 from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
 from app.kernel.format.dataset import DatasetDefinition
@@ -34,6 +53,7 @@ from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import Page, PageTokens
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
+_ALL: Final = DatasetFilter()
 _IDS: Final = bindparam("ids", type_=ARRAY(datasets.c.id.type))
 _AWAITED: Final = (
     func.unnest(_IDS, bindparam("positions", type_=ARRAY(BigInteger)))
@@ -117,32 +137,51 @@ class CatalogStore:
     def list(
         self,
         tenant_id: str,
+        selection: DatasetFilter = _ALL,
         *,
         page_size: int,
         page_token: str | None,
-        patterns: Collection[str] | None = None,
-        labels: Collection[tuple[str, str]] = (),
-        name: str | None = None,
     ) -> Page:
-        """Live datasets by name: those whose names match a pattern, unless None, and that have all the labels.
+        """Live datasets by name. Raises InvalidRequest for a token that is not valid."""
+        rows, tokens = self._page(tenant_id, self.live.query(), selection, page_size, page_token)
+        return tokens.page(rows, page_size, lambda row: row.definition.name, dataset_of)
 
-        `name`: a further pattern that all of them match. Raises InvalidRequest for a token that is not valid.
-        """
-        filters: list[Any] = [sorted(labels)] if labels else []
-        if name is not None:
-            filters.append(name)
+    def summaries(
+        self,
+        tenant_id: str,
+        selection: DatasetFilter = _ALL,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """DatasetSummary items as `list` has them: definitions of many datasets take long to decode."""
+        rows, tokens = self._page(tenant_id, self.live.summaries(), selection, page_size, page_token)
+        return tokens.page(rows, page_size, lambda row: row.name, lambda row: DatasetSummary(**row._mapping))
+
+    def _page(
+        self,
+        tenant_id: str,
+        query: Select[Any],
+        selection: DatasetFilter,
+        page_size: int,
+        page_token: str | None,
+    ) -> tuple[Sequence[Row[Any]], PageTokens]:
+        """The rows of a page and one more, and the tokens of the list."""
+        filters: list[Any] = [sorted(selection.labels)] if selection.labels else []
+        if selection.name is not None:
+            filters.append(selection.name)
         tokens = PageTokens("datasets", tenant_id, *filters)
-        query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
-        if patterns is not None:
-            query = query.where(matches_any(datasets.c.name, patterns))
-        if name is not None:
-            query = query.where(matches_any(datasets.c.name, [name]))
-        query = query.where(*(has_label(key, value) for key, value in labels))
+        query = query.order_by(datasets.c.name).limit(page_size + 1)
+        for patterns in (selection.patterns, None if selection.name is None else (selection.name,)):
+            if patterns is not None:
+                query = query.where(matches_any(datasets.c.name, patterns))
+        if selection.ids is not None:
+            query = query.where(any_of(datasets.c.id, selection.ids))
+        query = query.where(*(has_label(key, value) for key, value in selection.labels))
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query).all()
-        return tokens.page(rows, page_size, lambda row: row.definition.name, dataset_of)
+            return connection.execute(query).all(), tokens
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
         """Ends the dataset and cancels its jobs; its name is free at once.

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.access.errors import NotFound
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.errors import SchemaChanged
-from app.core.catalog.repository.notes import note_columns, store_notes
+from app.core.catalog.repository.notes import LABELS, note_columns, store_notes
 from app.core.catalog.repository.participants import Derivations
 from app.core.catalog.repository.schemas import definition_columns, name_taken, store_schema
 from app.core.catalog.tables import DEFINITION, datasets, heads
@@ -55,10 +55,18 @@ class LiveDatasets:
 
     def query(self) -> Select[Any]:
         """Selects the columns of all live datasets."""
-        return (
-            select(*self.columns())
-            .join(heads, heads.c.dataset_id == datasets.c.id)
-            .where(datasets.c.deleted_at.is_(None))
+        return _live(*self.columns())
+
+    def summaries(self) -> Select[Any]:
+        """Selects the members of `DatasetSummary` of all live datasets."""
+        return _live(
+            datasets.c.id,
+            datasets.c.name,
+            heads.c.version,
+            heads.c.next_offset,
+            heads.c.committed_at,
+            self.derivations.is_derived().label("is_view"),
+            LABELS,
         )
 
     def insert(
@@ -102,6 +110,11 @@ class LiveDatasets:
         if row is None:
             raise dataset_not_found(reference)
         return dataset_of(row)
+
+
+def _live(*columns: ColumnElement[Any]) -> Select[Any]:
+    joined = select(*columns).join_from(datasets, heads, heads.c.dataset_id == datasets.c.id)
+    return joined.where(datasets.c.deleted_at.is_(None))
 
 
 _SHARE: Final = (

@@ -26,15 +26,20 @@ _LABELS: Final = "labels"
 _NONE: Final[ColumnElement[Any]] = literal_column("'{}'::json")
 
 
-def note_columns() -> tuple[ColumnElement[Any], ...]:
-    """The notes about a row of `datasets`, by name."""
+def _labels() -> ColumnElement[Any]:
     labels = dataset_labels.c
     objects = func.json_object_agg(labels.key, aggregate_order_by(labels.value, labels.key))
     of_dataset = select(func.coalesce(objects, _NONE)).where(labels.dataset_id == datasets.c.id)
-    return (
-        *(datasets.c[name] for name in NOTES if name != _LABELS),
-        type_coerce(of_dataset.scalar_subquery(), Document(dict[str, str])).label(_LABELS),
-    )
+    return type_coerce(of_dataset.scalar_subquery(), Document(dict[str, str])).label(_LABELS)
+
+
+LABELS: Final = _labels()
+"""The labels of a row of `datasets`."""
+
+
+def note_columns() -> tuple[ColumnElement[Any], ...]:
+    """The notes about a row of `datasets`, by name."""
+    return (*(datasets.c[name] for name in NOTES if name != _LABELS), LABELS)
 
 
 def has_label(key: str, value: str) -> ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +44,7 @@ from app.core.consumers.values import (
 )
 from app.core.timeline.repository.kept_versions import share_versions
 from app.core.timeline.tables import commits
+from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
 from app.kernel.paging import Page, PageTokens
@@ -83,9 +84,13 @@ class ConsumerStore:
             rows = connection.execute(query.order_by(consumers.c.name).limit(page_size + 1)).all()
         return tokens.page(rows, page_size, lambda row: row.name, _status)
 
-    def readers(self, tenant_id: str, limit: int) -> Sequence[ConsumerStatus]:
-        """Up to `limit` consumers of readers, of all datasets, by dataset and name."""
+    def readers(
+        self, tenant_id: str, limit: int, dataset_ids: Collection[str] | None = None
+    ) -> Sequence[ConsumerStatus]:
+        """Up to `limit` consumers of readers, of these datasets or of all, by dataset and name."""
         query = _statuses().where(consumers.c.kind == ConsumerKind.READER.value)
+        if dataset_ids is not None:
+            query = query.where(any_of(consumers.c.dataset_id, dataset_ids))
         query = query.order_by(consumers.c.dataset_id, consumers.c.name).limit(limit)
         with self._database.tenant(tenant_id) as connection:
             return [_status(row) for row in connection.execute(query)]

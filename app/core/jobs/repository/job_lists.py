@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, TextClause, select
 
 from app.core.catalog.tables import datasets
-from app.core.jobs.repository.job_row import JOB_COLUMNS, job_from
+from app.core.jobs.repository.job_row import STORED_COLUMNS, job_from, with_dataset_name
 from app.core.jobs.tables import UNFINISHED, jobs
 from app.core.jobs.values import JobFilter
 from app.infra.db.any_of import matches_any
@@ -36,9 +36,11 @@ def list_jobs(
         conditions.append(UNFINISHED)
     if page_token is not None:
         conditions.append(jobs.c.seq < _sequence_number(connection, tokens.id(page_token)))
-    newest = select(*JOB_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
+    newest = select(*STORED_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
     scan = newest.limit(scanned_max).subquery()
-    query = select(scan).order_by(scan.c.seq.desc()).limit(page_size + 1)
+    query = (
+        select(scan, with_dataset_name(scan.c.dataset_id)).order_by(scan.c.seq.desc()).limit(page_size + 1)
+    )
     if job_filter.kinds is not None:
         query = query.where(scan.c.kind.in_([kind.value for kind in job_filter.kinds]))
     if job_filter.states is not None:

@@ -6,15 +6,29 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Label, literal_column, select
 
 from app.access.errors import NotFound
+from app.core.catalog.tables import datasets
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobState
 from app.kernel.format.identifiers import is_uuid
 
-JOB_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__), jobs.c.task)
+_NAME: Final = "dataset_name"
+
+
+def with_dataset_name(dataset_id: ColumnElement[str]) -> Label[str]:
+    """The name of the dataset with this id, also of one that was deleted, as the column of a job."""
+    return select(datasets.c.name).where(datasets.c.id == dataset_id).scalar_subquery().label(_NAME)
+
+
+STORED_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__ if name != _NAME), jobs.c.task)
+# By its text: SQLAlchemy would add the table to the subquery in RETURNING of an INSERT.
+JOB_COLUMNS: Final = (
+    *STORED_COLUMNS,
+    with_dataset_name(literal_column("jobs.dataset_id", jobs.c.dataset_id.type)),
+)
 CLAIM_COLUMNS: Final = (*JOB_COLUMNS, jobs.c.staged_rows)
 
 

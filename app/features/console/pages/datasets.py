@@ -1,4 +1,4 @@
-"""The list of datasets: rows, size, freshness and health, by one request."""
+"""The list of datasets: rows, size, freshness and health, by one request. Their names, while one types."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.field_values import place_in_list
 from app.features.console.visit import Visit
 
 _READ: Final = 1_000
 """The datasets that are sorted together."""
 _SHOWN: Final = 100
 _LABELS_SHOWN: Final = 16
+_NAMES: Final = 20
+_TEXT_MAX: Final = 200
 _KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "name": lambda each: each["dataset"],
     "state": lambda each: (len(each["problems"] or ()), each["quarantined"] or 0, each["lag"] or 0),
@@ -37,7 +40,7 @@ async def _read(visit: Visit) -> Context:
     sort = visit.query.get("sort", "name")
     falls = visit.query.get("order", "asc" if sort == "name" else "desc") == "desc"
     items = sorted(page["items"], key=_KEYS.get(sort, _KEYS["name"]), reverse=falls)
-    start = _number(visit.query.get("from"))
+    start = place_in_list(visit.query.get("from"))
     labels = Counter(f"{key}:{value}" for each in items for key, value in each["labels"].items())
     return {
         "items": items[start : start + _SHOWN],
@@ -52,9 +55,14 @@ async def _read(visit: Visit) -> Context:
     }
 
 
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= len(str(_READ)) else 0
+async def _read_names(visit: Visit) -> Context:
+    """Names that have the option `text`, which a field offers; none if they cannot be read."""
+    pattern = f"*{visit.query.get('text', '')[:_TEXT_MAX]}*"
+    part = await visit.api.part("/datasets", name=pattern, page_size=_NAMES)
+    return {"names": [] if part.problem else [each["name"] for each in part.value["items"]]}
 
 
-PAGES: Final = (ConsolePage(path="/datasets", template="datasets.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()
+PAGES: Final = (
+    ConsolePage(path="/datasets", template="datasets.html", read=_read),
+    ConsolePage(path="/dataset-names", template="dataset_names.html", read=_read_names),
+)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.standstill import chain_to
 from app.features.console.visit import ApiProblem, PagePart, Visit, together
 
@@ -157,4 +157,3 @@ def _disks(health: PagePart) -> list[Mapping[str, Any]]:
 
 
 PAGES: Final = (ConsolePage(path="", template="home.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

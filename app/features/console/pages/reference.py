@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.api_document import (
     ApiOperation,
     api_document,
@@ -113,4 +113,3 @@ PAGES: Final = (
     ConsolePage(path="/reference", template="reference.html", read=_read),
     ConsolePage(path="/reference/{operation:str}", template="operation.html", read=_read_operation),
 )
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

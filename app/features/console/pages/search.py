@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 from uuid import UUID
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 _NOT_FOUND: Final = 404
@@ -159,4 +159,3 @@ def _is_id(text: str) -> bool:
 
 
 PAGES: Final = (ConsolePage(path="/search", template="search.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

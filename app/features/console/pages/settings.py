@@ -10,8 +10,9 @@ import msgspec
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.api_document import api_document, resolved, without_null
 from app.features.console.pages.dataset_frame import dataset_frame
-from app.features.console.pages.json_text import NoJson, finite_number, json_of
-from app.features.console.visit import ApiProblem, Visit, path_of, together
+from app.features.console.pages.field_values import FieldFault, json_value
+from app.features.console.pages.json_text import finite_number
+from app.features.console.visit import Visit, path_of, together
 
 _REQUEST: Final = "UpdateDataset"
 _ELSEWHERE: Final = frozenset({"changes"})
@@ -149,7 +150,7 @@ async def _save(visit: Visit, form: ConsoleForm) -> Done:
         value = _typed(document, name, schema, form)
         if value is _LEFT_OUT:
             if name in form.fields:
-                raise _invalid(name, "expected a value")
+                raise FieldFault(name, "expected a value")
         elif value != _typed(document, name, schema, form_now):
             body[name] = value
     if not body:
@@ -160,7 +161,7 @@ async def _save(visit: Visit, form: ConsoleForm) -> Done:
 
 
 def _typed(document: Mapping[str, Any], name: str, schema: Mapping[str, Any], form: ConsoleForm) -> Any:
-    """The value of a setting that the form has. Raises ApiProblem for what has not the form of its type."""
+    """The value of a setting that the form has. Raises FieldFault for what has not the form of its type."""
     inner, nullable = without_null(document, schema)
     if (properties := inner.get("properties")) is not None:
         if nullable and not form.checked(name):
@@ -190,24 +191,8 @@ def _parsed(name: str, kind: str, text: str) -> Any:
         pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
         return {key.strip(): value.strip() for key, _, value in pairs}
     if kind == "json":
-        try:
-            return json_of(text)
-        except NoJson as error:
-            raise _invalid(name, f"this is not valid JSON: {error}") from None
+        return json_value(name, text)
     return text
-
-
-def _invalid(name: str, detail: str) -> ApiProblem:
-    pointer = "/" + name.replace(".", "/")
-    return ApiProblem(
-        {
-            "type": "/problems/invalid-request",
-            "title": "the request is not valid",
-            "status": 400,
-            "detail": detail,
-            "errors": [{"pointer": pointer, "detail": detail}],
-        }
-    )
 
 
 def _page(name: str) -> str:
@@ -218,7 +203,9 @@ async def _delete(visit: Visit, form: ConsoleForm) -> Done:
     path = path_of("datasets", visit.variables["dataset"])
     dataset = await visit.api.get(path)
     if form.text("confirm") != dataset["name"]:
-        raise _invalid("confirm", f"type {dataset['name']} to delete the dataset with its rows and its feed")
+        raise FieldFault(
+            "confirm", f"type {dataset['name']} to delete the dataset with its rows and its feed"
+        )
     await visit.api.send("DELETE", path, headers={"If-Match": form.text("etag")})
     return Done(to="/console/datasets", notice=f"The dataset {dataset['name']} is deleted.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.visit import Visit
 
 
@@ -13,4 +13,3 @@ async def _read(_: Visit) -> Context:
 
 
 PAGES: Final = (ConsolePage(path="/help", template="help.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

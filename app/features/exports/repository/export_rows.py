@@ -73,9 +73,16 @@ def list_exports(
     return tokens.page(rows, page_size, lambda row: row.id, lambda row: _export(row, runs.get(row.id, ())))
 
 
-def find_followers(connection: Connection, limit: int) -> list[Export]:
-    """Up to `limit` exports of all datasets that have not ended, the earliest first, without their runs."""
+def find_followers(
+    connection: Connection, limit: int, dataset_ids: Collection[str] | None = None
+) -> list[Export]:
+    """Up to `limit` exports that have not ended, the earliest first, without their runs.
+
+    `dataset_ids`: of these datasets only; None for all.
+    """
     query = _exports().where(exports.c.state != ExportState.ENDED.value).order_by(exports.c.id).limit(limit)
+    if dataset_ids is not None:
+        query = query.where(any_of(exports.c.dataset_id, dataset_ids))
     return [_export(row, ()) for row in connection.execute(query)]
 
 

@@ -145,10 +145,12 @@ class ExportStore:
                 patterns=patterns,
             )
 
-    def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
-        """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""
+    def followers(
+        self, tenant_id: str, limit: int, dataset_ids: Collection[str] | None = None
+    ) -> Sequence[Export]:
+        """See `find_followers`."""
         with self._database.tenant(tenant_id) as connection:
-            return find_followers(connection, limit)
+            return find_followers(connection, limit, dataset_ids)
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
         """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired, QuotaExceeded."""

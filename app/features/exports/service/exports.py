@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -133,9 +133,11 @@ class ManageExports:
         shows = cache(granted_datasets.shows)
         return page.filtered(lambda export: shows(export.dataset_id, export.definition.access))
 
-    def followers(self, tenant_id: str, limit: int) -> Sequence[Export]:
-        """Up to `limit` exports that have not ended, of all datasets, the earliest first, without their runs."""
-        return self.exports.followers(tenant_id, limit)
+    def followers(
+        self, tenant_id: str, limit: int, dataset_ids: Collection[str] | None = None
+    ) -> Sequence[Export]:
+        """Up to `limit` exports that have not ended, of these datasets or of all, the earliest first, without runs."""
+        return self.exports.followers(tenant_id, limit, dataset_ids)
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
         """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""

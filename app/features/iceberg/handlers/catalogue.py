@@ -10,6 +10,7 @@ from litestar.params import FromQuery, QueryParameter
 from app.access.errors import NotFound
 from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import Datasets
+from app.core.catalog.values import DatasetFilter
 from app.features.iceberg.schemas import (
     CatalogConfig,
     Identifier,
@@ -79,15 +80,16 @@ async def list_tables(
     """Lists the datasets that the principal may read as tables, by name. Raises InvalidRequest."""
     try:
         page = await threads.run(
-            datasets.list,
+            datasets.summaries,
             principal,
+            DatasetFilter(),
             page_size=min(page_size, PAGE_SIZE_MAX),
             # A client that reads pages sends an empty token for the first.
             page_token=page_token or None,
         )
     except InvalidRequest:
         raise InvalidRequest.of_member("pageToken", "expected next-page-token of the page before") from None
-    names = (each.definition.name for each in page.items)
+    names = (each.name for each in page.items)
     return IdentifierPage(
         identifiers=tuple(
             [Identifier(namespace=(NAMESPACE,), name=name) for name in names if may_load(principal, name)]

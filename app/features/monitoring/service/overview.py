@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.access.tenants.values import KeyScope, Principal
+from app.access.tenants.values import Principal
 from app.core.catalog.repository.catalog import CatalogStore
-from app.core.catalog.service import GrantedDatasets
-from app.core.catalog.values import Dataset
+from app.core.catalog.service import GrantedDatasets, readable
+from app.core.catalog.values import DatasetFilter, DatasetSummary
 from app.features.monitoring.repository.dataset_numbers import DatasetNumberStore
 from app.features.monitoring.values import DatasetNumbers, HourNumbers
 from app.kernel.paging import Page
@@ -28,23 +27,17 @@ class TenantOverview:
     def page(
         self,
         principal: Principal,
+        selection: DatasetFilter,
         *,
         page_size: int,
         page_token: str | None,
-        labels: Sequence[tuple[str, str]],
-        name: str | None = None,
     ) -> tuple[Page, dict[str, DatasetNumbers]]:
-        """Dataset items by name, and numbers by id. Numbers would count the rows that a filter or a mask hides.
+        """DatasetSummary items by name, and numbers by id of those that are seen whole.
 
-        `name`: a pattern that the names match.
+        Numbers of others would count the rows that a filter or a mask hides.
         """
-        page = self.catalog.list(
-            principal.tenant_id,
-            page_size=page_size,
-            page_token=page_token,
-            patterns=principal.patterns(KeyScope.READ),
-            labels=labels,
-            name=name,
+        page = self.catalog.summaries(
+            principal.tenant_id, readable(principal, selection), page_size=page_size, page_token=page_token
         )
         whole = [each.id for each in page.items if _is_whole(principal, each)]
         return page, dict(self.numbers.of(principal.tenant_id, whole)) if whole else {}
@@ -69,11 +62,11 @@ class TenantOverview:
         ids: list[str] = []
         token = None
         for _ in range(_PAGES_MAX):
-            page = self.catalog.list(
+            page = self.catalog.summaries(
                 principal.tenant_id,
+                readable(principal, DatasetFilter()),
                 page_size=_PAGE_SIZE,
                 page_token=token,
-                patterns=principal.patterns(KeyScope.READ),
             )
             ids += [each.id for each in page.items if _is_whole(principal, each)]
             token = page.next_token
@@ -82,5 +75,5 @@ class TenantOverview:
         return ids
 
 
-def _is_whole(principal: Principal, dataset: Dataset) -> bool:
-    return not principal.access(dataset.definition.name).restricted
+def _is_whole(principal: Principal, dataset: DatasetSummary) -> bool:
+    return not principal.access(dataset.name).restricted

@@ -63,10 +63,25 @@ class ShareStore:
         with self._database.tenant(tenant_id) as connection:
             return find_share(connection, reference)
 
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Share items by name. Raises InvalidRequest for a token that is not valid."""
+    def list(
+        self,
+        tenant_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        dataset_ids: Collection[str] | None = None,
+    ) -> Page:
+        """Share items by name; those with one of the datasets, unless None.
+
+        Raises InvalidRequest for a token that is not valid.
+        """
         tokens = PageTokens("shares", tenant_id)
         query = select(*_COLUMNS).order_by(shares.c.folded_name).limit(page_size + 1)
+        if dataset_ids is not None:
+            members = select(shared_datasets.c.share_id)
+            query = query.where(
+                shares.c.id.in_(members.where(any_of(shared_datasets.c.dataset_id, dataset_ids)))
+            )
         if page_token is not None:
             query = query.where(shares.c.folded_name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:

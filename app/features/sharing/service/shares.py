@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,10 +67,22 @@ class Shares:
         """The share of this id or name. Raises NotFound."""
         return self.store.get(tenant_id, reference)
 
-    def list(self, granted_datasets: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
-        """Share items by name: those of which the principal sees all datasets whole."""
+    def list(
+        self,
+        granted_datasets: GrantedDatasets,
+        *,
+        page_size: int,
+        page_token: str | None,
+        dataset_ids: Collection[str] | None = None,
+    ) -> Page:
+        """Share items by name: those of which the principal sees all datasets whole.
+
+        `dataset_ids`: those with one of these datasets only.
+        """
         principal = granted_datasets.principal
-        page = self.store.list(principal.tenant_id, page_size=page_size, page_token=page_token)
+        page = self.store.list(
+            principal.tenant_id, page_size=page_size, page_token=page_token, dataset_ids=dataset_ids
+        )
         if principal.grants is None:
             return page
         return page.filtered(

@@ -36,7 +36,7 @@ def refuse_cycle(
     if read is None or dataset_id is None:
         return
     connection.execute(_LOCK)
-    path = _path(_edges(connection, derivations, source_id), dataset_id, read)
+    path = _path(dataset_edges(connection, derivations, without=source_id), dataset_id, read)
     if path is None:
         return
     query = select(datasets.c.id, datasets.c.name).where(any_of(datasets.c.id, path))
@@ -46,7 +46,9 @@ def refuse_cycle(
     raise refused_source("/config/dataset", detail)
 
 
-def _edges(connection: Connection, derivations: Derivations, without: str) -> list[tuple[str, str]]:
+def dataset_edges(
+    connection: Connection, derivations: Derivations, *, without: str | None = None
+) -> list[tuple[str, str]]:
     """Datasets that are read, and those that are written with it, by id: of all sources but one, and of views."""
     # A source that registers its dataset has the name only.
     by_name = and_(
@@ -54,11 +56,11 @@ def _edges(connection: Connection, derivations: Derivations, without: str) -> li
         datasets.c.name == sources.c.dataset_name,
         datasets.c.deleted_at.is_(None),
     )
-    query = (
-        select(sources.c.definition, datasets.c.id)
-        .join(datasets, or_(datasets.c.id == sources.c.dataset_id, by_name))
-        .where(sources.c.id != without)
+    query = select(sources.c.definition, datasets.c.id).join(
+        datasets, or_(datasets.c.id == sources.c.dataset_id, by_name)
     )
+    if without is not None:
+        query = query.where(sources.c.id != without)
     pairs = [(row.definition.config.get("dataset_id"), row.id) for row in connection.execute(query)]
     return [*((read, target) for read, target in pairs if read), *derivations.pairs(connection)]
 

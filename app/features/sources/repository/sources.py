@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, delete, func, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.access.errors import NotFound, PreconditionFailed
@@ -22,7 +22,7 @@ from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Accepted, JobState, NewJob
 from app.features.sources.errors import SourceExists
-from app.features.sources.repository.cycles import refuse_cycle
+from app.features.sources.repository.cycles import dataset_edges, refuse_cycle
 from app.features.sources.repository.source_row import (
     DATASET_NAME,
     find_source,
@@ -98,8 +98,11 @@ class SourceStore:
         page_size: int,
         page_token: str | None,
         patterns: Collection[str] | None = None,
+        dataset_ids: Collection[str] | None = None,
     ) -> Page:
         """Sources by name; of datasets whose names match a pattern, unless None.
+
+        `dataset_ids`: those only that write to one of these datasets, and those without a dataset yet.
 
         Raises InvalidRequest for a token that is not valid.
         """
@@ -109,11 +112,20 @@ class SourceStore:
             query = query.where(matches_any(DATASET_NAME, patterns))
         if dataset_id is not None:
             query = query.where(sources.c.dataset_id == dataset_id)
+        if dataset_ids is not None:
+            query = query.where(
+                or_(any_of(sources.c.dataset_id, dataset_ids), sources.c.dataset_id.is_(None))
+            )
         if page_token is not None:
             query = query.where(sources.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
         return tokens.page(rows, page_size, lambda row: row.name, source_of)
+
+    def dataset_edges(self, tenant_id: str) -> Sequence[tuple[str, str]]:
+        """Datasets that sources and views read, each with one that is written with it, by id."""
+        with self._database.tenant(tenant_id) as connection:
+            return dataset_edges(connection, self._derivations)
 
     def change(self, tenant_id: str, reference: str, change: SourceChange) -> DataSource:
         """Changes a source. A new position makes the round void that runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -125,8 +125,12 @@ class ManageSources:
         *,
         page_size: int,
         page_token: str | None,
+        dataset_ids: Collection[str] | None = None,
     ) -> Page:
-        """Sources by name, of datasets that the principal sees whole; of one dataset, unless None. Raises NotFound."""
+        """Sources by name, of datasets that the principal sees whole; of one dataset, unless None. Raises NotFound.
+
+        `dataset_ids`: those only that write to one of these datasets, and those without a dataset yet.
+        """
         principal = granted_datasets.principal
         page = self.sources.list(
             principal.tenant_id,
@@ -134,8 +138,13 @@ class ManageSources:
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
+            dataset_ids=dataset_ids,
         )
         return page.filtered(lambda source: not principal.access(source.dataset_name).restricted)
+
+    def dataset_edges(self, tenant_id: str) -> Sequence[tuple[str, str]]:
+        """Datasets that sources and views read, each with one that is written with it, by id."""
+        return self.sources.dataset_edges(tenant_id)
 
     def change(self, tenant_id: str, reference: str, change: SourceChange) -> DataSource:
         """Raises NotFound, PreconditionFailed, InvalidSource."""

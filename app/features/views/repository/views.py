@@ -132,8 +132,9 @@ class ViewStore:
         page_size: int,
         page_token: str | None,
         patterns: Collection[str] | None = None,
+        ids: Collection[str] | None = None,
     ) -> Page:
-        """Views by name, those whose names match a pattern, unless None.
+        """Views by name, those whose names match a pattern, unless None. `ids`: of these only.
 
         Raises InvalidRequest for a token that is not valid.
         """
@@ -141,6 +142,8 @@ class ViewStore:
         query = _VIEWS.order_by(datasets.c.name).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
+        if ids is not None:
+            query = query.where(any_of(datasets.c.id, ids))
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -80,14 +80,25 @@ class DerivedViews:
         """A view as the principal may see it. Raises NotFound."""
         return _shown(granted_datasets, self.get(granted_datasets.principal.tenant_id, reference))
 
-    def list(self, granted_datasets: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
-        """The views that the principal may read, by name, without those of which it sees a part only."""
+    def list(
+        self,
+        granted_datasets: GrantedDatasets,
+        *,
+        page_size: int,
+        page_token: str | None,
+        ids: Collection[str] | None = None,
+    ) -> Page:
+        """The views that the principal may read, by name, without those of which it sees a part only.
+
+        `ids`: of these only.
+        """
         principal = granted_datasets.principal
         page = self.views.list(
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
+            ids=ids,
         )
         whole = page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
         return whole.mapped(lambda view: _shown(granted_datasets, view))

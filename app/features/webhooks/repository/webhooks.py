@@ -52,7 +52,7 @@ from app.features.webhooks.values import (
     WebhookState,
 )
 from app.infra.db.acts import act_concerns, record_act
-from app.infra.db.any_of import matches_any
+from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
 from app.kernel.format.errors import InvalidRequest
@@ -176,14 +176,20 @@ class WebhookStore:
         page_size: int,
         page_token: str | None,
         patterns: Collection[str] | None = None,
+        dataset_ids: Collection[str] | None = None,
     ) -> Page:
-        """Webhook items, the newest first; of datasets whose names match a pattern, unless None."""
+        """Webhook items, the newest first; of datasets whose names match a pattern, unless None.
+
+        `dataset_ids`: those of these datasets only.
+        """
         tokens = PageTokens("webhooks", tenant_id, dataset_id)
         query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
         if dataset_id is not None:
             query = query.where(webhooks.c.dataset_id == dataset_id)
+        if dataset_ids is not None:
+            query = query.where(any_of(webhooks.c.dataset_id, dataset_ids))
         if page_token is not None:
             query = query.where(webhooks.c.id < tokens.id(page_token))
         with self._database.tenant(tenant_id) as connection:

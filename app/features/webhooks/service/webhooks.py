@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -96,12 +96,14 @@ class Webhooks:
         *,
         page_size: int,
         page_token: str | None,
+        dataset_ids: Collection[str] | None = None,
     ) -> Page:
         """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound.
 
         Those of the alerts of all datasets are for principals without grants.
 
-        Of a dataset that the principal sees in part, those that send no more than it sees.
+        `dataset_ids`: those of these datasets only. Of a dataset that the principal sees in part, those that send no
+        more than it sees.
         """
         tenant_id = granted_datasets.principal.tenant_id
         page = self.index.list(
@@ -110,6 +112,7 @@ class Webhooks:
             page_size=page_size,
             page_token=page_token,
             patterns=granted_datasets.principal.patterns(granted_datasets.scope),
+            dataset_ids=dataset_ids,
         )
         shows = cache(granted_datasets.shows)
         return page.filtered(

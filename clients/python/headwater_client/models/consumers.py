@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from headwater_client.models.changes import NextPosition
+from headwater_client.models.writes import DatasetIdentity
 
 
 class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
@@ -38,15 +39,6 @@ class CreateLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How long the lease lasts."""
     token: str | None = None
     """The token of the lease to extend."""
-
-
-class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset by its id and its present name."""
-
-    id: str
-    """The id, which the dataset keeps when it is renamed."""
-    name: str
-    """The name."""
 
 
 class FeedConsumer(msgspec.Struct, frozen=True, kw_only=True):

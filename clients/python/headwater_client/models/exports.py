@@ -8,8 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from headwater_client.models.changes import ChangeForm
-from headwater_client.models.consumers import DatasetIdentity, MaxLag
+from headwater_client.models.consumers import MaxLag
 from headwater_client.models.datasets import Field
+from headwater_client.models.writes import DatasetIdentity
 
 ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
 """The file formats of exports."""

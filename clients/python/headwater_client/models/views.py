@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.models.consumers import DatasetIdentity
 from headwater_client.models.datasets import CreateBucket, CreateChangelog, TableType
+from headwater_client.models.writes import DatasetIdentity
 
 
 class ChangeOrigin(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from headwater_client.models.changes import ChangeForm, NextPosition
-from headwater_client.models.consumers import DatasetIdentity, MaxLag, ReaderPosition
+from headwater_client.models.consumers import MaxLag, ReaderPosition
+from headwater_client.models.writes import DatasetIdentity
 
 DeliveryState = Literal["pending", "delivered", "dead"]
 """The state of a message: it waits for its next attempt, was delivered, or was given up."""

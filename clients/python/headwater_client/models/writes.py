@@ -72,6 +72,15 @@ class CreateWithRows(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The columns; by default those of the rows."""
 
 
+class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset by its id and its present name."""
+
+    id: str
+    """The id, which the dataset keeps when it is renamed."""
+    name: str
+    """The name."""
+
+
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A live file of a file group."""
 
@@ -144,6 +153,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     """Its id."""
+    dataset: DatasetIdentity | None = None
+    """Its dataset, also one that was deleted."""
     kind: str
     """What it does."""
     state: str

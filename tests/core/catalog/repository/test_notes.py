@@ -10,7 +10,7 @@ from app.access.errors import NotFound, PreconditionFailed
 from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.notes import has_label
 from app.core.catalog.tables import dataset_labels, datasets
-from app.core.catalog.values import Dataset
+from app.core.catalog.values import Dataset, DatasetFilter
 from app.features.retention.repository.expired_rows import DeletedDatasetStore
 from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import with_settings
@@ -26,7 +26,9 @@ NOTES = {"description": "All orders.", "labels": {"team": "ops", "example.org/ti
 def labelled(
     stores: Stores, tenant_id: str, *labels: tuple[str, str], page_token: str | None = None
 ) -> list[str]:
-    page = stores.catalog.list(tenant_id, page_size=10, page_token=page_token, labels=labels)
+    page = stores.catalog.list(
+        tenant_id, DatasetFilter(labels=tuple(labels)), page_size=10, page_token=page_token
+    )
     return [item.definition.name for item in page.items]
 
 
@@ -106,10 +108,12 @@ def test_page_token_belongs_to_its_labels(stores: Stores, tenant_id: str) -> Non
     for name in ("a", "b", "c"):
         stores.catalog.create(tenant_id, new_id(), definition(name), {"labels": {"x": "1", "y": "2"}})
     labels = [("x", "1"), ("y", "2")]
-    page = stores.catalog.list(tenant_id, page_size=2, page_token=None, labels=labels)
+    page = stores.catalog.list(tenant_id, DatasetFilter(labels=tuple(labels)), page_size=2, page_token=None)
     assert labelled(stores, tenant_id, *reversed(labels), page_token=page.next_token) == ["c"]
     with pytest.raises(InvalidRequest):
-        stores.catalog.list(tenant_id, page_size=2, page_token=page.next_token, labels=labels[:1])
+        stores.catalog.list(
+            tenant_id, DatasetFilter(labels=tuple(labels[:1])), page_size=2, page_token=page.next_token
+        )
 
 
 def test_datasets_with_a_label_are_found_by_the_index(stores: Stores, tenant_id: str) -> None:

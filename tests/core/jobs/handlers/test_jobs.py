@@ -135,3 +135,19 @@ def test_an_option_of_the_list_that_does_not_fit_is_pointed_at(client, options, 
 
 def test_jobs_of_a_dataset_that_is_not_there_are_not_found(client):
     problem(client.get("/jobs", params={"dataset": "nothing"}), 404, "not-found")
+
+
+def test_job_has_the_present_name_of_its_dataset(client, orders, service):
+    dataset = client.get(orders)
+    accepted = client.post(f"{orders}/writes", json=upsert({"id": 1})).json()
+    assert accepted["dataset"] == {"id": dataset.json()["id"], "name": "orders"}
+    path = f"/jobs/{accepted['id']}"
+    service.work()
+    headers = {"If-Match": client.get(orders).headers["etag"]}
+    assert client.patch(orders, json={"name": "purchases"}, headers=headers).status_code == 200
+    identity = {"id": dataset.json()["id"], "name": "purchases"}
+    assert client.get(path).json()["dataset"] == identity
+    [job] = client.get("/jobs", params={"kind": "write"}).json()["items"]
+    assert job["dataset"] == identity
+    with client.stream("GET", f"{path}/events") as stream:
+        assert [state["dataset"] for state in events_of(stream)] == [identity]

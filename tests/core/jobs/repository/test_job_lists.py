@@ -118,3 +118,17 @@ def test_malformed_page_token_of_jobs_is_refused(
     token = "nonsense" if position is None else job_tokens(tenant_id, JobFilter()).encode(position)
     with pytest.raises(InvalidRequest):
         stores.jobs.page(tenant_id, JobFilter(), page_size=2, page_token=token)
+
+
+def test_each_job_of_a_list_has_the_name_of_its_dataset(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    other = stores.catalog.create(tenant_id, new_id(), definition("other"))
+    first, second = accept(stores, dataset), accept(stores, other)
+    assert (first.dataset_name, second.dataset_name) == (dataset.definition.name, "other")
+    # The name of a dataset that was deleted is still that of its jobs.
+    stores.jobs.cancel(tenant_id, second.id)
+    stores.catalog.delete(tenant_id, other.id, version=None)
+    for job_filter in (JobFilter(), JobFilter(kinds=(JobKind.WRITE,))):
+        page = stores.jobs.page(tenant_id, job_filter, page_size=9, page_token=None)
+        assert [job.dataset_name for job in page.items] == ["other", dataset.definition.name]

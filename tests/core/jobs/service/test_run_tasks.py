@@ -26,7 +26,8 @@ from app.kernel.format.instant import RowCounts
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 RULES = ClaimRules(lease_seconds=30, group_jobs_max=1, dataset_writers_max=1, attempts_max=3)
 JOB = Job(
-    id="j", tenant_id="t", dataset_id="d", instant_id=None, kind=JobKind.VERIFICATION, state=JobState.RUNNING,
+    id="j", tenant_id="t", dataset_id="d", dataset_name="orders", instant_id=None,
+    kind=JobKind.VERIFICATION, state=JobState.RUNNING,
     request=VerifyTask(), progress=Progress(stage="claimed"), attempts=1, epoch=4, committed_version=None,
     first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=NOW, started_at=NOW,
     finished_at=None, transaction_id=None,

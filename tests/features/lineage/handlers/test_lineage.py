@@ -157,3 +157,6 @@ def test_graph_of_too_many_items_is_refused(
     monkeypatch.setattr(lineage_service, "ITEMS_MAX", 3)
     refused = problem(client.get("/lineage"), 400, "invalid-request")
     assert "more than 3 datasets" in refused["detail"]
+    # Of one dataset only what is connected with it is read.
+    nodes, _ = drawn(client, dataset="loud")
+    assert nodes.keys() == {"files", "orders", "loud", "ring"}

@@ -30,6 +30,7 @@ def emit(service: Service, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) 
     platform = service.platform
     return EmitLineage(
         ends=ends,
+        database=platform.database,
         jobs=platform.stores.jobs,
         catalog=platform.stores.catalog,
         view_of=view_store(platform).get,
@@ -175,3 +176,20 @@ def test_ends_that_nothing_takes_are_bounded() -> None:
     assert (len(first), lost) == (10, 3)
     assert len(ends.take(WAITING_MAX)[0]) == WAITING_MAX - 10
     assert ends.take(1) == ([], 0)
+
+
+def test_a_job_is_read_in_one_transaction(
+    client: httpx2.Client, orders: str, service: Service, emit: EmitLineage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
+    service.work()
+    begin, count = emit.database._begin, 0
+
+    def counted(statements: str) -> Any:
+        nonlocal count
+        count += 1
+        return begin(statements)
+
+    monkeypatch.setattr(emit.database, "_begin", counted)
+    emit.run()
+    assert count == 1

@@ -122,8 +122,9 @@ class Lake:
         assert (dataset.id, idempotency_key, actor) == ("d", None, None)
         number = f"job-{len(self.jobs)}"
         job = Job(
-            id=number, tenant_id="t", dataset_id="d", instant_id=number, kind=JobKind.COMPACTION, state=JobState.QUEUED,
-            request=task, progress=Progress(stage="queued"), attempts=0, epoch=0, committed_version=None,
+            id=number, tenant_id="t", dataset_id="d", dataset_name="orders",
+            instant_id=number, kind=JobKind.COMPACTION, state=JobState.QUEUED, request=task,
+            progress=Progress(stage="queued"), attempts=0, epoch=0, committed_version=None,
             first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=self.now, started_at=None,
             finished_at=None, transaction_id=None,
         )  # fmt: skip

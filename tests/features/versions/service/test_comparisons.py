@@ -74,7 +74,7 @@ class Comparer:
 
 def _job(begin: int, end: int) -> Job:
     return Job(
-        id=new_id(), tenant_id="t", dataset_id="d", instant_id=None, kind=JobKind.COMPARISON,
+        id=new_id(), tenant_id="t", dataset_id="d", dataset_name="orders", instant_id=None, kind=JobKind.COMPARISON,
         state=JobState.RUNNING, request=ComparisonTask(from_version=begin, to_version=end),
         progress=Progress(stage="claimed"), attempts=1, epoch=1, committed_version=None, first_offset=None,
         last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,

@@ -116,6 +116,7 @@ def job_of(new: NewJob) -> Job:
         id=new.id,
         tenant_id="tenant",
         dataset_id=new.dataset_id,
+        dataset_name="totals",
         instant_id=new.instant_id,
         request=new.request,
         **dict.fromkeys(("kind", "state", "progress", "rows", "created_at", "attempts"), None),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
-from app.features.console.pages.administration.key_words import moment_of
+from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.field_values import time_of
 from app.features.console.visit import Visit, together
 
 _PAGE_SIZE: Final = 50
@@ -33,7 +33,7 @@ async def _read(visit: Visit) -> Context:
             outcome=query.get("outcome"),
             via=query.get("via"),
             tenant=query.get("tenant"),
-            **{name: moment_of(name, text) for name, text in times.items() if text},
+            **{name: time_of(name, text).isoformat() for name, text in times.items() if text},
         ),
         _items(visit, "/keys", visit.may("manage")),
         _items(visit, "/tenants", visit.may("operate")),
@@ -60,4 +60,3 @@ async def _items(visit: Visit, path: str, may: bool) -> list[Any]:
 
 
 PAGES: Final = (ConsolePage(path="/audit", template="audit.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

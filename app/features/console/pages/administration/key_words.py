@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from app.features.console.page import ConsoleForm
-from app.features.console.pages.json_text import NoJson, json_of
-from app.features.console.visit import ApiProblem
-
-_INVALID: Final = {
-    "type": "/problems/invalid-request",
-    "title": "The request is not valid",
-    "status": 400,
-}
+from app.features.console.pages.field_values import FieldFault, json_value, time_of, whole_number
 
 
 def description(key: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
@@ -30,56 +23,28 @@ def reach(grants: Sequence[Mapping[str, Any]] | None) -> list[str]:
 
 
 def new_key_body(form: ConsoleForm) -> Mapping[str, Any]:
-    """The body of the request that makes the key of a form. Raises ApiProblem for what no request can carry."""
+    """The body of the request that makes the key of a form. Raises FieldFault for what no request can carry."""
     body: dict[str, Any] = {"name": form.text("name"), "scopes": list(form.texts("scopes"))}
     if grants := _grants(form):
         body["grants"] = grants
     if expires := form.text("expires_at"):
-        body["expires_at"] = moment_of("expires_at", expires)
+        body["expires_at"] = time_of("expires_at", expires).isoformat()
     if rate := form.text("requests_per_second"):
         body["requests_per_second"] = whole_number("requests_per_second", rate)
     return body
 
 
-def whole_number(name: str, text: str) -> int:
-    """The number in a field. Raises ApiProblem."""
-    try:
-        return int(text.replace(",", "").replace("_", ""))
-    except ValueError:
-        raise invalid(name, f"expected a whole number, not {text[:40]!r}") from None
-
-
-def moment_of(name: str, text: str) -> str:
-    """The time in a field of date and time, which is in UTC. Raises ApiProblem."""
-    try:
-        at = datetime.fromisoformat(text)
-        in_utc = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise invalid(name, f"expected a date and a time, not {text[:40]!r}") from None
-    return in_utc.isoformat()
-
-
-def invalid(name: str, detail: str) -> ApiProblem:
-    """The problem of a field that no request can carry."""
-    return ApiProblem(
-        {**_INVALID, "detail": f"{name}: {detail}", "errors": [{"pointer": f"/{name}", "detail": detail}]}
-    )
-
-
 def _grants(form: ConsoleForm) -> list[Mapping[str, Any]]:
     """The grants of a form: one a line of patterns, or JSON for those with filters and masks."""
     if text := form.text("grants"):
-        try:
-            grants = json_of(text)
-        except NoJson as error:
-            raise invalid("grants", f"expected JSON: {error}") from None
+        grants = json_value("grants", text)
         if not isinstance(grants, list):
-            raise invalid("grants", "expected a JSON list of grants")
+            raise FieldFault("grants", "expected a JSON list of grants")
         return grants
     patterns = form.text("datasets").replace(",", " ").split()
     where, mask = form.text("where"), form.text("mask").replace(",", " ").split()
     if not patterns and (where or mask):
-        raise invalid("datasets", "expected the datasets that the condition or the mask is about")
+        raise FieldFault("datasets", "expected the datasets that the condition or the mask is about")
     return [_grant(pattern, where, mask) for pattern in patterns]
 
 

@@ -7,20 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done, Shown
-from app.features.console.pages.administration.key_words import moment_of, reach, whole_number
+from app.features.console.pages.administration.key_words import reach
+from app.features.console.pages.field_values import time_of, whole_number
 from app.features.console.visit import Visit, path_of, together
 
 _PAGE_SIZE: Final = 20
 _RECIPIENTS: Final = 100
-_DATASETS: Final = 200
 _CHANGES: Final = "manage"
 
 
 async def _read(visit: Visit) -> Context:
-    page, datasets = await together(
-        visit.api.get("/shares", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token")),
-        visit.api.part("/datasets", page_size=_DATASETS),
-    )
+    page = await visit.api.get("/shares", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token"))
     lists = await together(
         *(
             visit.api.part(f"{path_of('shares', each['id'])}/recipients", page_size=_RECIPIENTS)
@@ -35,7 +32,6 @@ async def _read(visit: Visit) -> Context:
         "items": page["items"],
         "recipients": recipients,
         "next_token": page["next_page_token"],
-        "datasets": [each["name"] for each in (datasets.value or {}).get("items", ())],
         "may_change": visit.may(_CHANGES),
     }
 
@@ -65,7 +61,7 @@ async def _delete(visit: Visit, form: ConsoleForm) -> Done:
 async def _make_recipient(visit: Visit, form: ConsoleForm) -> Shown:
     body: dict[str, Any] = {"name": form.text("recipient")}
     if expires := form.text("expires_at"):
-        body["expires_at"] = moment_of("expires_at", expires)
+        body["expires_at"] = time_of("expires_at", expires).isoformat()
     if rate := form.text("requests_per_second"):
         body["requests_per_second"] = whole_number("requests_per_second", rate)
     if dataset := form.text("dataset"):

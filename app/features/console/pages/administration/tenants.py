@@ -7,14 +7,9 @@ from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done, Shown
 from app.features.console.pages.administration.day_charts import by_day
-from app.features.console.pages.administration.key_words import (
-    description,
-    invalid,
-    new_key_body,
-    whole_number,
-)
+from app.features.console.pages.administration.key_words import description, new_key_body
 from app.features.console.pages.administration.keys import new_key_context
-from app.features.console.pages.json_text import finite_number
+from app.features.console.pages.field_values import decimal_number, whole_number
 from app.features.console.visit import Visit, path_of, together
 
 _PAGE_SIZE: Final = 100
@@ -107,15 +102,8 @@ async def _revoke(visit: Visit, form: ConsoleForm) -> Done:
 
 
 def _limit(name: str, text: str) -> float | None:
-    """The limit in a field; None for an empty one, which removes it. Raises ApiProblem."""
-    if not text:
-        return None
-    if name not in _FRACTIONS:
-        return whole_number(name, text)
-    try:
-        return finite_number(text)
-    except ValueError:
-        raise invalid(name, f"expected a number, not {text[:40]!r}") from None
+    """The limit in a field; None for an empty one, which removes it. Raises FieldFault."""
+    return decimal_number(name, text) if name in _FRACTIONS else whole_number(name, text)
 
 
 _ALL: Final = ConsolePage(path="/tenants", template="tenants.html", read=_read_all)

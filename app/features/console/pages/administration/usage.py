@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.administration.day_charts import by_day
-from app.features.console.pages.administration.key_words import invalid
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import PageApi, Visit, together
 
 _DAYS: Final = 31
@@ -24,7 +24,7 @@ async def _read(visit: Visit) -> Context:
     first = _day("from", visit.query.get("from", ""), last - min(timedelta(days=_DAYS - 1), last - date.min))
     days = (last - first).days + 1
     if not 1 <= days <= _DAYS_MAX:
-        raise invalid("from", f"expected a day of the {_DAYS_MAX} days up to `to`")
+        raise FieldFault("from", f"expected a day of the {_DAYS_MAX} days up to `to`")
     by = visit.query.get("by", "tenant")
     options = {"from": first.isoformat(), "to": last.isoformat(), "by": by}
     (items, complete), names = await together(_all_pages(visit.api, options), _names(visit, by))
@@ -82,14 +82,13 @@ def _groups(items: list[Mapping[str, Any]], by: str, names: Mapping[str, str]) -
 
 
 def _day(name: str, text: str, default: date) -> date:
-    """The day of an option. Raises ApiProblem."""
+    """The day of an option. Raises FieldFault."""
     if not text:
         return default
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise invalid(name, f"expected a day such as 2026-11-29, not {text[:40]!r}") from None
+        raise FieldFault(name, f"expected a day such as 2026-11-29, not {text[:40]!r}") from None
 
 
 PAGES: Final = (ConsolePage(path="/usage", template="usage.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import VersionLines, by_version, feed_lines, instants_of
 from app.features.console.pages.feed.positions import (
@@ -20,14 +20,14 @@ from app.features.console.pages.feed.positions import (
     start_of,
 )
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     column_names,
     console_path,
     key_columns,
     number_columns,
+    number_option,
     problem_fields,
-    whole_number,
 )
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import ApiProblem, Visit, path_of
 
 _WAIT_SECONDS: Final = 25
@@ -51,8 +51,8 @@ async def _read(visit: Visit) -> Context:
     }
     try:
         view, start, span = feed_view(visit, dataset), start_of(visit), span_of(visit)
-    except TypedValueFault as fault:
-        return {**context, "faults": {fault.field: str(fault)}}
+    except FieldFault as fault:
+        return {**context, "faults": problem_fields(fault)}
     context |= {"view": view, "span": span}
     keys = key_columns(dataset)
     try:
@@ -77,11 +77,11 @@ async def _read(visit: Visit) -> Context:
 async def _read_more(visit: Visit) -> Context:
     """A part of the page for its script: the changes since a position, for which it waits."""
     dataset = await visit.api.get(path_of("datasets", visit.variables["dataset"]))
-    try:
-        view, since = feed_view(visit, dataset), whole_number(visit, "since")
-        seconds = whole_number(visit, "wait")
-    except TypedValueFault as fault:
-        raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": str(fault)}) from None
+    view, since, seconds = (
+        feed_view(visit, dataset),
+        number_option(visit, "since"),
+        number_option(visit, "wait"),
+    )
     seconds = _WAIT_SECONDS if seconds is None else min(seconds, _WAIT_SECONDS)
     wait = {"feed": "longpoll", "timeout": seconds}
     end = dataset["next_offset"]
@@ -145,4 +145,3 @@ PAGES: Final = (
     ConsolePage(path="/datasets/{dataset:str}/changes", template="changes.html", read=_read),
     ConsolePage(path="/datasets/{dataset:str}/changes/more", template="changes_more.html", read=_read_more),
 )
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

@@ -12,14 +12,15 @@ from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, C
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import FeedLine, feed_lines, instants_of
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     console_path,
     key_columns,
     key_text,
     number_columns,
+    number_option,
+    problem_fields,
     shown_columns,
-    whole_number,
 )
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _CHANGES_MAX: Final = 1_000
@@ -55,8 +56,8 @@ async def _read(visit: Visit) -> Context:
     }
     try:
         first, last = _versions(visit, dataset)
-    except TypedValueFault as fault:
-        return {**context, "first": None, "last": None, "faults": {fault.field: str(fault)}}
+    except FieldFault as fault:
+        return {**context, "first": None, "last": None, "faults": problem_fields(fault)}
     context |= {"first": first, "last": last}
     if job := visit.query.get("job"):
         return {**context, "job": await _job(visit, job, first, last)}
@@ -67,14 +68,14 @@ async def _read(visit: Visit) -> Context:
 
 
 def _versions(visit: Visit, dataset: Mapping[str, Any]) -> tuple[int, int]:
-    """The two versions, the lower one first. Raises TypedValueFault."""
+    """The two versions, the lower one first. Raises FieldFault."""
     head: int = dataset["version"]
-    last, first = whole_number(visit, "to"), whole_number(visit, "from")
+    last, first = number_option(visit, "to"), number_option(visit, "from")
     last = head if last is None else last
     first = max(last - 1, 0) if first is None else first
     for field, version in (("to", last), ("from", first)):
         if version > head:
-            raise TypedValueFault(field, f"expected 0–{head:,}, the latest version")
+            raise FieldFault(field, f"expected 0–{head:,}, the latest version")
     return min(first, last), max(first, last)
 
 

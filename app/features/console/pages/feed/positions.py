@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from app.features.console.pages.feed.lines import has_op
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     moment_of,
+    number_option,
     rfc3339,
     shown_columns,
     shown_lines,
-    whole_number,
 )
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import TOO_LARGE, ApiProblem, Visit, path_of
 
 _VERSION: Final = re.compile(r"v(\d{1,18})", re.ASCII)
@@ -76,10 +76,10 @@ class FeedPage:
 
 
 def feed_view(visit: Visit, dataset: Mapping[str, Any]) -> FeedView:
-    """What the address of the page requests. Raises TypedValueFault."""
+    """What the address of the page requests. Raises FieldFault."""
     op = visit.query.get("op", "")
     if op not in _OPS:
-        raise TypedValueFault("op", f"expected one of {', '.join(_OPS[1:])}")
+        raise FieldFault("op", f"expected one of {', '.join(_OPS[1:])}")
     columns = shown_columns(visit, dataset)
     return FeedView(
         dataset=dataset["name"],
@@ -92,7 +92,7 @@ def feed_view(visit: Visit, dataset: Mapping[str, Any]) -> FeedView:
 
 
 def start_of(visit: Visit) -> dict[str, Any] | None:
-    """The options of the start that a person has typed; None for the latest changes. Raises TypedValueFault."""
+    """The options of the start that a person has typed; None for the latest changes. Raises FieldFault."""
     text = visit.query.get("since", "").strip().replace(",", "")
     if text in ("", "now", "latest"):
         return None
@@ -102,16 +102,16 @@ def start_of(visit: Visit) -> dict[str, Any] | None:
         return {"since_version": match[1]}
     try:
         return {"since_time": rfc3339(moment_of(text, "since", visit.now))}
-    except TypedValueFault:
-        raise TypedValueFault(
+    except FieldFault:
+        raise FieldFault(
             "since",
             "expected an offset (88120), a version (v1203), a time (2026-11-29 09:30, in UTC) or a span (10m)",
         ) from None
 
 
 def span_of(visit: Visit) -> int:
-    """How many of the last changes a filter searches. Raises TypedValueFault."""
-    span = whole_number(visit, "span") or _SPAN
+    """How many of the last changes a filter searches. Raises FieldFault."""
+    span = number_option(visit, "span") or _SPAN
     return min(max(span, 1), SPANS[-1])
 
 

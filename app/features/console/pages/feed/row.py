@@ -7,11 +7,10 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import unquote
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import FeedLine, feed_lines, instants_of
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     column_names,
     console_path,
     key_columns,
@@ -21,6 +20,7 @@ from app.features.console.pages.feed.shared import (
     shown_columns,
     version_or_time,
 )
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import ApiProblem, PagePart, Visit
 
 _HISTORY: Final = 1_000
@@ -64,8 +64,8 @@ async def _read(visit: Visit) -> Context:
         return context
     try:
         options = version_or_time(visit)
-    except TypedValueFault as fault:
-        return {**context, "faults": {fault.field: str(fault)}}
+    except FieldFault as fault:
+        return {**context, "faults": problem_fields(fault)}
     context["at"] = options["as_of"] or ""
     try:
         state = await _state(visit, dataset, text, options)
@@ -156,4 +156,3 @@ def _last(lines: Sequence[FeedLine], state: Mapping[str, Any]) -> FeedLine | Non
 
 
 PAGES: Final = (ConsolePage(path="/datasets/{dataset:str}/rows/row", template="row.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

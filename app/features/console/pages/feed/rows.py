@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.features.console.commands import shell
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import instants_of
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     column_names,
     console_path,
     key_columns,
@@ -23,6 +22,7 @@ from app.features.console.pages.feed.shared import (
     version_or_time,
 )
 from app.features.console.pages.feed.spreadsheet import without_formulas
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import TOO_LARGE, ApiProblem, Visit, path_of
 
 _CSV_ROWS: Final = 1_000
@@ -70,8 +70,8 @@ async def _read(visit: Visit) -> Context:
     }
     try:
         options = _options(visit, dataset, columns, shown_lines(columns))
-    except TypedValueFault as fault:
-        return {**context, "faults": {fault.field: str(fault)}}
+    except FieldFault as fault:
+        return {**context, "faults": problem_fields(fault)}
     context["at"] = options["as_of"] or ""
     try:
         page = await visit.api.get(path_of("datasets", dataset["name"], "rows"), **options)
@@ -94,10 +94,7 @@ async def _read_csv(visit: Visit) -> Context:
     frame = await dataset_frame(visit)
     dataset = frame["dataset"]
     columns = visit.query.get("columns", "")
-    try:
-        options = _options(visit, dataset, columns, _CSV_ROWS)
-    except TypedValueFault as fault:
-        raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": str(fault)}) from None
+    options = _options(visit, dataset, columns, _CSV_ROWS)
     context = {**frame, "tab": "Rows", "base": console_path(dataset)}
     try:
         response = await visit.api.response(
@@ -145,7 +142,7 @@ def _csv_command(dataset: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 
 def _options(visit: Visit, dataset: Mapping[str, Any], columns: Any, limit: int) -> dict[str, Any]:
-    """The options of the request for rows. Raises TypedValueFault."""
+    """The options of the request for rows. Raises FieldFault."""
     query = visit.query
     keys = key_columns(dataset) if isinstance(columns, list) else []
     return {
@@ -181,4 +178,3 @@ PAGES: Final = (
     ConsolePage(path="/datasets/{dataset:str}/rows", template="rows.html", read=_read),
     ConsolePage(path="/datasets/{dataset:str}/rows/csv", template="rows_csv.html", read=_read_csv),
 )
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

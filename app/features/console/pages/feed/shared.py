@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from app.features.console.inner_requests import EncodedPath
+from app.features.console.pages.field_values import FieldFault, time_of, whole_number
 from app.features.console.visit import ApiProblem, Visit, path_of
 
 _AGO: Final = re.compile(r"(\d{1,6}) ?(s|m|min|h|d)(?: ago)?", re.ASCII)
@@ -24,14 +25,6 @@ _OF_FILTERS: Final = frozenset({"invalid-filter"})
 _NUMBERS: Final = re.compile(r"(?:u?int\d*|long|short|byte|float|double|decimal)\b.*")
 
 
-class TypedValueFault(Exception):
-    """What a person has typed in a field cannot be understood. Its text is a sentence about the field."""
-
-    def __init__(self, field: str, detail: str) -> None:
-        super().__init__(detail)
-        self.field = field
-
-
 def problem_fields(problem: ApiProblem | None) -> dict[str, str]:
     """What is wrong with which option: details by its name. Empty for a problem of something else."""
     if problem is None:
@@ -43,14 +36,13 @@ def problem_fields(problem: ApiProblem | None) -> dict[str, str]:
 
 
 def moment_of(text: str, field: str, now: datetime) -> datetime:
-    """The time that a person has typed: with its zone or in UTC, or how long ago. Raises TypedValueFault."""
+    """The time that a person has typed: with its zone or in UTC, or how long ago. Raises FieldFault."""
     try:
         if match := _AGO.fullmatch(text):
             return now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
-        time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise TypedValueFault(
+        return time_of(field, text)
+    except (FieldFault, OverflowError):
+        raise FieldFault(
             field, f"expected a time such as {now:%Y-%m-%d} 09:30, or 2h for two hours ago"
         ) from None
 
@@ -58,11 +50,11 @@ def moment_of(text: str, field: str, now: datetime) -> datetime:
 def version_or_time(visit: Visit) -> dict[str, Any]:
     """The options `version` and `as_of` of a read, as the fields `version` and `at` have them.
 
-    Raises TypedValueFault.
+    Raises FieldFault.
     """
-    version, at = whole_number(visit, "version"), visit.query.get("at", "").strip()
+    version, at = number_option(visit, "version"), visit.query.get("at", "").strip()
     if version is not None and at:
-        raise TypedValueFault("at", "expected either a version or a time, not both: leave one of them empty")
+        raise FieldFault("at", "expected either a version or a time, not both: leave one of them empty")
     return {"version": version, "as_of": rfc3339(moment_of(at, "at", visit.now)) if at else None}
 
 
@@ -133,14 +125,9 @@ def console_path(dataset: Mapping[str, Any], *segments: str) -> str:
     return "/console" + path_of("datasets", dataset["name"], *segments)
 
 
-def whole_number(visit: Visit, name: str) -> int | None:
-    """An option that is a number; None without it. Raises TypedValueFault."""
-    text = visit.query.get(name, "").strip().replace(",", "").removeprefix("v")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise TypedValueFault(name, "expected a whole number")
-    return int(text)
+def number_option(visit: Visit, name: str) -> int | None:
+    """An option that is a number, or a version such as v1203; None without it. Raises FieldFault."""
+    return whole_number(name, visit.query.get(name, "").strip().removeprefix("v"))
 
 
 def _member(row: Mapping[str, Any], name: str) -> Any:

@@ -9,14 +9,14 @@ from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, C
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import VersionLines, by_version, feed_lines, with_seconds
 from app.features.console.pages.feed.shared import (
-    TypedValueFault,
     column_names,
     console_path,
     key_columns,
     number_columns,
+    number_option,
     shown_columns,
-    whole_number,
 )
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import PagePart, Visit, path_of
 
 _WRITES: Final = ["commit", "rollback", "restore"]
@@ -67,8 +67,8 @@ def _chosen(visit: Visit, writes: Sequence[Mapping[str, Any]]) -> Mapping[str, A
     """The write that is requested: the last one of a writer, one of a version, or the last of all."""
     writer = visit.query.get("writer", "")
     try:
-        version = whole_number(visit, "version")
-    except TypedValueFault:
+        version = number_option(visit, "version")
+    except FieldFault:
         version = None
     for each in writes:
         if writer and writer != _name(each):

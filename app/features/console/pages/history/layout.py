@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.field_values import place_in_list
 from app.features.console.pages.history.layout_chart import (
     PATTERN,
     bars_of,
@@ -79,7 +80,7 @@ def _by_file(
     rows = file_rows(items, by_partition=bool(dataset["partition_by"]))
     columns = _columns_with_bounds(dataset, items)
     visible = rows[:_ROWS_SHOWN]
-    first = _whole(visit.query.get("from", ""))
+    first = place_in_list(visit.query.get("from"))
     entries = [{**each, "bounds": bounds_text(each, columns)} for each in items[first : first + _TABLE_FILES]]
     return {
         "chart_rows": [
@@ -235,10 +236,6 @@ def _partitions(form: ConsoleForm) -> dict[str, Any]:
 def _number(text: str) -> int | str:
     """The number; another text as it is, for which the API says what is expected."""
     return int(text) if text.isdecimal() and len(text) < 19 else text
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 7 else 0
 
 
 _PAGE: Final = ConsolePage(path="/datasets/{dataset:str}/layout", template="dataset_files.html", read=_read)

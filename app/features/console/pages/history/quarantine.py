@@ -10,6 +10,7 @@ import msgspec
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.field_values import FieldFault
 from app.features.console.pages.json_text import NoJson, json_of
 from app.features.console.visit import ApiProblem, Visit, path_of, together
 
@@ -204,8 +205,7 @@ async def _redrive_group(visit: Visit, form: ConsoleForm) -> Done:
         job, _, record = reference.partition("/")
         jobs.setdefault(job, []).append(record)
     if len(jobs) > _JOBS_MAX:
-        detail = f"ids: expected records of at most {_JOBS_MAX} jobs, got {len(jobs):,}"
-        raise ApiProblem({"title": "the request is not valid", "status": 400, "detail": detail})
+        raise FieldFault("ids", f"expected records of at most {_JOBS_MAX} jobs, got {len(jobs):,}")
     outcomes, refusal = [], None
     for ids in jobs.values():
         body = {"records": [{"id": each} for each in ids]}

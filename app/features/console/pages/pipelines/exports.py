@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.pipelines.requests import (
-    change,
-    change_state,
-    dataset_names,
-    delete_confirmed,
-    present,
-    whole_number,
-    words,
-)
+from app.features.console.pages.field_values import present, whole_number, words
+from app.features.console.pages.pipelines.requests import change, change_state, delete_confirmed, read_list
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 QUERIES: Final = (
@@ -32,26 +25,18 @@ _FILES_MAX: Final = 200
 
 
 async def _read_list(visit: Visit) -> Context:
-    names = await dataset_names(visit)
     dataset = visit.query.get("dataset")
-    graph = PagePart()
+    graph, more = PagePart(), 0
     if dataset:
-        page = await visit.api.get(
-            path_of("datasets", dataset, "exports"),
-            page_size=_PAGE_SIZE,
-            page_token=visit.query.get("page_token"),
-        )
-        items, token, more = page["items"], page["next_page_token"], 0
+        page = await read_list(visit, path_of("datasets", dataset, "exports"), page_size=_PAGE_SIZE)
     else:
         graph = await visit.api.part("/lineage")
         items, more = ((), 0) if graph.problem else await _going_on(visit, graph.value)
-        token = None
+        page = {"items": items, "next_token": None}
     return {
+        **page,
         "graph": graph,
-        "items": items,
-        "next_token": token,
         "more": more,
-        "names": sorted(names.values()),
         "queries": QUERIES,
         "formats": FORMATS,
         "last_success": last_success,
@@ -104,7 +89,7 @@ def _schedule(form: ConsoleForm) -> Any:
     return (
         present(
             {
-                "every_seconds": whole_number(form, "every_seconds"),
+                "every_seconds": whole_number("every_seconds", form.text("every_seconds")),
                 "cron": form.text("cron"),
                 "zone": form.text("zone"),
             }
@@ -119,7 +104,7 @@ async def _create(visit: Visit, form: ConsoleForm) -> Done:
             "query": form.text("query"),
             "format": form.text("format"),
             "name": form.text("name"),
-            "columns": words(form, "columns"),
+            "columns": words(form.text("columns")),
             "where": form.text("where"),
             "schedule": _schedule(form),
             "destination": form.text("destination"),

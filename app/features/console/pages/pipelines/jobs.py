@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.pipelines.requests import dataset_names
+from app.features.console.pages.pipelines.requests import read_list
 from app.features.console.pages.pipelines.stage_chart import stage_bar, stage_chart, stage_spans
-from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
+from app.features.console.visit import ApiProblem, Visit, path_of
 
 KINDS: Final = (
     "write", "source_round", "refresh", "restore", "rollback", "compaction", "clustering", "clean", "analysis",
@@ -37,32 +37,24 @@ _AGAIN: Final = {
 _FEATURES: Final = {"refresh": "/views", "source_round": "/sources", "export": "/exports"}
 
 
-def dataset_id(job: Mapping[str, Any]) -> str:
-    """The id of the dataset of a job."""
-    return str(job["links"]["dataset"]).rsplit("/", 1)[-1]
-
-
 def waits(job: Mapping[str, Any], open_jobs: Sequence[Mapping[str, Any]]) -> int:
     """How many jobs of the same dataset were accepted before, and have not ended."""
     return sum(
         each["created_at"] < job["created_at"] and each["id"] != job["id"]
         for each in open_jobs
-        if each["links"]["dataset"] == job["links"]["dataset"]
+        if each["dataset"]["id"] == job["dataset"]["id"]
     )
 
 
 async def _read_list(visit: Visit) -> Context:
     state = visit.query.get("state", "")
-    page, names = await together(
-        visit.api.get(
-            "/jobs",
-            dataset=visit.query.get("dataset"),
-            kind=visit.query.get("kind"),
-            state=STATES.get(state, [state]) if state else None,
-            page_size=_PAGE_SIZE,
-            page_token=visit.query.get("page_token"),
-        ),
-        dataset_names(visit),
+    page = await read_list(
+        visit,
+        "/jobs",
+        page_size=_PAGE_SIZE,
+        dataset=visit.query.get("dataset"),
+        kind=visit.query.get("kind"),
+        state=STATES.get(state, [state]) if state else None,
     )
     open_jobs: Sequence[Any] = ()
     if any(each["state"] == "queued" for each in page["items"]):
@@ -70,20 +62,12 @@ async def _read_list(visit: Visit) -> Context:
     rows = [
         {
             "job": each,
-            "dataset_id": dataset_id(each),
-            "dataset": names.get(dataset_id(each)),
             "bar": stage_bar(each["timings"]),
             "before": waits(each, open_jobs) if each["state"] == "queued" else 0,
         }
         for each in page["items"]
     ]
-    return {
-        "rows": rows,
-        "names": sorted(names.values()),
-        "kinds": KINDS,
-        "states": STATES,
-        "next_token": page["next_page_token"],
-    }
+    return {**page, "rows": rows, "kinds": KINDS, "states": STATES}
 
 
 async def _open_jobs(visit: Visit, dataset: str | None) -> Sequence[Any]:
@@ -95,17 +79,13 @@ async def _open_jobs(visit: Visit, dataset: str | None) -> Sequence[Any]:
 
 async def _read_job(visit: Visit) -> Context:
     job = await visit.api.get(path_of("jobs", visit.variables["job"]))
-    dataset: PagePart = await visit.api.part(job["links"]["dataset"])
-    queued = job["state"] == "queued"
-    open_jobs = await _open_jobs(visit, dataset_id(job)) if queued and not dataset.problem else ()
+    open_jobs = await _open_jobs(visit, job["dataset"]["id"]) if job["state"] == "queued" else ()
     key = None
     if job["actor"] and visit.may("manage"):
         part = await visit.api.part(path_of("keys", job["actor"]))
         key = None if part.problem else part.value["name"]
     return {
         "job": job,
-        "dataset_id": dataset_id(job),
-        "dataset": None if dataset.problem else dataset.value["name"],
         "actor": key or job["actor"],
         "before": waits(job, open_jobs),
         "spans": stage_spans(job["timings"]),
@@ -124,9 +104,9 @@ async def _cancel(visit: Visit, _: ConsoleForm) -> Done:
 async def _run_again(visit: Visit, _: ConsoleForm) -> Done:
     job = await visit.api.get(path_of("jobs", visit.variables["job"]))
     if job["kind"] == "refresh":
-        path = path_of("views", dataset_id(job), "refreshes")
+        path = path_of("views", job["dataset"]["id"], "refreshes")
     elif job["kind"] in _AGAIN:
-        path = path_of("datasets", dataset_id(job), _AGAIN[job["kind"]])
+        path = path_of("datasets", job["dataset"]["id"], _AGAIN[job["kind"]])
     else:
         raise ApiProblem(
             {

@@ -7,16 +7,17 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from app.features.console.page import ConsoleAction, ConsolePage, Context
+from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.pipelines.lineage_chart import LineageStyle, NodeNote, lineage_chart
 from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
-from app.features.console.pages.pipelines.requests import NAMES_MAX
 from app.features.console.rendering import duration, problem_word
 from app.features.console.visit import PagePart, Visit, together
 
 DRAWN_MAX: Final = 80
 """The most nodes of a picture."""
 DRAWN_WITH_COLUMNS_MAX: Final = 25
+_OVERVIEW_MAX: Final = 1_000
+"""The most datasets whose state is in the picture."""
 _EDGES_MAX: Final = 150
 """The most edges that the table has."""
 _LISTED_MAX: Final = 200
@@ -30,7 +31,7 @@ async def _read(visit: Visit) -> Context:
     columns = bool(column) or visit.query.get("columns") == "true"
     response, overview = await together(
         visit.api.get("/lineage", dataset=dataset, columns=True if columns else None),
-        visit.api.part("/overview", page_size=NAMES_MAX),
+        visit.api.part("/overview", page_size=_OVERVIEW_MAX),
     )
     graph = LineageGraph.of(response)
     focus = graph.id_of(dataset) if dataset else None
@@ -141,4 +142,3 @@ def _ago(now: datetime, at: str) -> str:
 
 
 PAGES: Final = (ConsolePage(path="/lineage", template="lineage.html", read=_read),)
-ACTIONS: Final[tuple[ConsoleAction, ...]] = ()

@@ -22,7 +22,8 @@ _STEP: Final = 250
 _HEIGHT: Final = 38
 _LINE: Final = 16
 _GAP: Final = 14
-_PASSAGE: Final = 6
+_PASSAGE: Final = 10
+"""The height of a passage, with the gap below it: edges stay apart from each other."""
 _TOP: Final = 24
 _EDGE: Final = 8
 _NAME_CHARACTERS: Final = 22
@@ -89,12 +90,12 @@ def _boxes(columns: Sequence[Sequence[Place]], style: LineageStyle) -> dict[Plac
     for step, column in enumerate(columns):
         top = _TOP
         for place in column:
-            height = _PASSAGE
+            height, gap = _PASSAGE, 0
             if isinstance(place, str):
                 shown = len(_shown(style, place))
-                height = _HEIGHT + _LINE * shown + (4 if shown else 0)
+                height, gap = _HEIGHT + _LINE * shown + (4 if shown else 0), _GAP
             boxes[place] = _Box(_left(step), top, height)
-            top += height + _GAP
+            top += height + gap
     return boxes
 
 

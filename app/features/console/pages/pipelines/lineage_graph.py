@@ -109,9 +109,10 @@ def _ways(start: ColumnOfNode, steps: Mapping[ColumnOfNode, Sequence[ColumnOfNod
 
 
 class Passage(NamedTuple):
-    """Where edges of a node pass a column on their way to the right. `step`: the number of the column."""
+    """Where an edge passes a column on its way to the right. `step`: the number of the column."""
 
     origin: str
+    target: str
     step: int
 
 
@@ -143,7 +144,8 @@ def step_columns(graph: LineageGraph) -> list[list[Place]]:
 def way(edge: Mapping[str, Any], steps: Mapping[str, int]) -> list[Place]:
     """The places of an edge: its nodes, and the passages between them. `steps`: the columns of nodes."""
     origin, target = edge["from"], edge["to"]
-    return [origin, *(Passage(origin, step) for step in range(steps[origin] + 1, steps[target])), target]
+    between = range(steps[origin] + 1, steps[target])
+    return [origin, *(Passage(origin, target, step) for step in between), target]
 
 
 def _is_reader(graph: LineageGraph, id_: str) -> bool:

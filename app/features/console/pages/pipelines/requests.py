@@ -1,18 +1,23 @@
-"""Requests that several of these pages send: changes under an ETag, names of datasets, members from fields."""
+"""Requests that several of these pages send: a page of a list, and changes under an ETag."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from app.features.console.page import ConsoleForm
-from app.features.console.pages.json_text import NoJson, finite_number, json_of
-from app.features.console.visit import ApiProblem, PagePart, Visit
+from app.features.console.page import ConsoleForm, Context
+from app.features.console.pages.field_values import FieldFault
+from app.features.console.visit import Visit
 
-NAMES_MAX: Final = 1_000
-"""The most datasets whose names a page knows."""
+_PAGE_SIZE: Final = 100
 STATES: Final = {"pause": "paused", "resume": "active"}
 """The state of a resource after each word of the forms that change it."""
+
+
+async def read_list(visit: Visit, path: str, *, page_size: int = _PAGE_SIZE, **options: Any) -> Context:
+    """The page of a list of the API that the address names, as `items` and `next_token`. Raises ApiProblem."""
+    page = await visit.api.get(path, **options, page_size=page_size, page_token=visit.query.get("page_token"))
+    return {"items": page["items"], "next_token": page["next_page_token"]}
 
 
 async def change(visit: Visit, path: str, members: Mapping[str, Any], etag: str = "") -> Any:
@@ -31,65 +36,5 @@ async def change_state(visit: Visit, path: str, form: ConsoleForm) -> str:
 async def delete_confirmed(visit: Visit, form: ConsoleForm, path: str) -> None:
     """Deletes a resource, if the box of the form is checked. Raises ApiProblem."""
     if not form.checked("confirm"):
-        detail = "check the box to delete it: nothing was deleted"
-        members = {
-            "type": "/problems/invalid-request",
-            "title": "The request is not valid",
-            "status": 400,
-            "detail": detail,
-            "errors": [{"pointer": "/confirm", "detail": detail}],
-        }
-        raise ApiProblem(members)
+        raise FieldFault("confirm", "check the box to delete it: nothing was deleted")
     await visit.api.send("DELETE", path)
-
-
-async def dataset_names(visit: Visit) -> Mapping[str, str]:
-    """The names of datasets by id; without those beyond NAMES_MAX, and empty if they cannot be read."""
-    part: PagePart = await visit.api.part("/overview", page_size=NAMES_MAX)
-    items = [] if part.problem else part.value["items"]
-    return {each["id"]: each["dataset"] for each in items}
-
-
-def whole_number(form: ConsoleForm, name: str) -> int | str | None:
-    """The number in a field. Another text stays as it is, for the API to refuse. None for an empty field."""
-    text = form.text(name).replace(",", "")
-    if not text:
-        return None
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else text
-
-
-def decimal_number(form: ConsoleForm, name: str) -> float | str | None:
-    """The number in a field, which may have a fraction. See `whole_number`."""
-    text = form.text(name)
-    try:
-        return finite_number(text) if text else None
-    except ValueError:
-        return text
-
-
-def words(form: ConsoleForm, name: str) -> Sequence[str] | None:
-    """The names in a field, which commas separate; None for an empty field."""
-    names = [each.strip() for each in form.text(name).split(",")]
-    return [each for each in names if each] or None
-
-
-def present(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that have a value."""
-    return {name: value for name, value in members.items() if value is not None and value != ""}
-
-
-def json_value(form: ConsoleForm, name: str) -> Any:
-    """The JSON in a field. Raises ApiProblem, with the place of the fault, for another text."""
-    text = form.text(name)
-    try:
-        return json_of(text)
-    except NoJson as error:
-        members = {
-            "type": "/problems/malformed-body",
-            "title": "The body cannot be decoded",
-            "status": 400,
-            "detail": f"the text is no JSON: {error}",
-            "errors": [{"pointer": f"/{name}", "detail": str(error)}],
-        }
-        raise ApiProblem(members) from None

@@ -5,17 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.pipelines.requests import (
-    change,
-    change_state,
-    dataset_names,
-    decimal_number,
-    delete_confirmed,
-    json_value,
-    present,
-    whole_number,
-)
-from app.features.console.visit import PagePart, Visit, path_of, together
+from app.features.console.pages.field_values import decimal_number, json_value, present, whole_number
+from app.features.console.pages.pipelines.requests import change, change_state, delete_confirmed, read_list
+from app.features.console.visit import PagePart, Visit, path_of
 
 DEFINITION: Final = """{
   "name": "orders_in",
@@ -26,26 +18,12 @@ DEFINITION: Final = """{
   "create": {"record_key": ["id"]}
 }"""
 """The definition that the form of a new source begins with."""
-_PAGE_SIZE: Final = 100
 _ROUNDS: Final = 10
 
 
 async def _read_list(visit: Visit) -> Context:
-    page, names = await together(
-        visit.api.get(
-            "/sources",
-            dataset=visit.query.get("dataset"),
-            page_size=_PAGE_SIZE,
-            page_token=visit.query.get("page_token"),
-        ),
-        dataset_names(visit),
-    )
-    return {
-        "items": page["items"],
-        "next_token": page["next_page_token"],
-        "names": sorted(names.values()),
-        "definition": DEFINITION,
-    }
+    items = await read_list(visit, "/sources", dataset=visit.query.get("dataset"))
+    return {**items, "definition": DEFINITION}
 
 
 async def _read_source(visit: Visit) -> Context:
@@ -68,7 +46,7 @@ def _page(visit: Visit) -> str:
 
 
 async def _create(visit: Visit, form: ConsoleForm) -> Done:
-    source = await visit.api.send("POST", "/sources", json_value(form, "definition"))
+    source = await visit.api.send("POST", "/sources", json_value("definition", form.text("definition")))
     return Done(
         to=visit.link(f"/console/sources/{source['name']}"),
         notice=f"Source {source['name']} is registered, and its first round starts.",
@@ -83,10 +61,10 @@ async def _state(visit: Visit, form: ConsoleForm) -> Done:
 async def _settings(visit: Visit, form: ConsoleForm) -> Done:
     members = present(
         {
-            "interval_seconds": decimal_number(form, "interval_seconds"),
-            "max_rows": whole_number(form, "max_rows"),
-            "max_bytes": whole_number(form, "max_bytes"),
-            "max_items": whole_number(form, "max_items"),
+            "interval_seconds": decimal_number("interval_seconds", form.text("interval_seconds")),
+            "max_rows": whole_number("max_rows", form.text("max_rows")),
+            "max_bytes": whole_number("max_bytes", form.text("max_bytes")),
+            "max_items": whole_number("max_items", form.text("max_items")),
         }
     )
     await change(visit, _path(visit), members, form.text("etag"))
@@ -94,7 +72,9 @@ async def _settings(visit: Visit, form: ConsoleForm) -> Done:
 
 
 async def _rewind(visit: Visit, form: ConsoleForm) -> Done:
-    await change(visit, _path(visit), {"position": json_value(form, "position")}, form.text("etag"))
+    await change(
+        visit, _path(visit), {"position": json_value("position", form.text("position"))}, form.text("etag")
+    )
     return Done(to=_page(visit), notice="The source continues from this position.")
 
 

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.pipelines.requests import (
-    change_state,
-    dataset_names,
-    delete_confirmed,
-    present,
-    words,
-)
+from app.features.console.pages.field_values import present, words
+from app.features.console.pages.pipelines.requests import change_state, delete_confirmed, read_list
 from app.features.console.pages.pipelines.sql_fault import sql_fault
 from app.features.console.visit import PagePart, Visit, path_of, together
 
-_PAGE_SIZE: Final = 100
 _REFRESHES: Final = 10
+_QUEUED: Final = 200
 _ORIGINS: Final = 20
 
 
 async def _read_list(visit: Visit) -> Context:
-    page, names, template = await together(
-        visit.api.get("/views", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token")),
-        dataset_names(visit),
-        _template(visit),
-    )
-    return {
-        "items": page["items"],
-        "next_token": page["next_page_token"],
-        "names": sorted(names.values()),
-        "template": template,
-        "fault_in": sql_fault,
-    }
+    page, template = await together(read_list(visit, "/views"), _template(visit))
+    waiting = await _waiting(visit) if any(each["freshness"] != "current" for each in page["items"]) else {}
+    return {**page, "waiting": waiting, "template": template, "fault_in": sql_fault}
+
+
+async def _waiting(visit: Visit) -> Mapping[str, Any]:
+    """The refreshes that wait for a process, by the id of the view; none if they cannot be read."""
+    part: PagePart = await visit.api.part("/jobs", kind="refresh", state="queued", page_size=_QUEUED)
+    return {} if part.problem else {job["dataset"]["id"]: job for job in part.value["items"]}
 
 
 async def _template(visit: Visit) -> Any:
@@ -51,7 +44,14 @@ async def _read_view(visit: Visit) -> Context:
         origins = await visit.api.part(
             f"{path}/origins", since=visit.query["origins"] or "earliest", limit=_ORIGINS
         )
-    return {"view": view, "refreshes": refreshes, "origins": origins, "fault": _stored_fault(view)}
+    jobs = [] if refreshes.problem else refreshes.value["items"]
+    return {
+        "view": view,
+        "refreshes": refreshes,
+        "waiting": next((job for job in jobs if job["state"] == "queued"), None),
+        "origins": origins,
+        "fault": _stored_fault(view),
+    }
 
 
 def _stored_fault(view: Any) -> Any:
@@ -68,8 +68,8 @@ async def _create(visit: Visit, form: ConsoleForm) -> Done:
         {
             "name": form.text("name"),
             "sql": sql,
-            "record_key": words(form, "record_key"),
-            "partition_by": words(form, "partition_by"),
+            "record_key": words(form.text("record_key")),
+            "partition_by": words(form.text("partition_by")),
             "allow_cross_join": True if form.checked("allow_cross_join") else None,
         }
     )

@@ -8,15 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done, Shown
-from app.features.console.pages.pipelines.requests import (
-    change,
-    change_state,
-    dataset_names,
-    delete_confirmed,
-    present,
-    whole_number,
-    words,
-)
+from app.features.console.pages.field_values import present, whole_number, words
+from app.features.console.pages.pipelines.requests import change, change_state, delete_confirmed, read_list
 from app.features.console.rendering import clipped, duration
 from app.features.console.visit import PagePart, Visit, path_of, together
 
@@ -24,28 +17,13 @@ FORMS: Final = ("two_event", "single_event", "retract", "upsert", "debezium", "d
 """The forms of changes, as `POST /webhooks` has them."""
 DELIVERY_STATES: Final = ("pending", "delivered", "dead")
 """The states of messages."""
-_PAGE_SIZE: Final = 100
 _MESSAGES: Final = 50
 # A notice is in a cookie, which has 4 kB at most.
 _ERROR_CHARACTERS: Final = 200
 
 
 async def _read_list(visit: Visit) -> Context:
-    page, names = await together(
-        visit.api.get(
-            "/webhooks",
-            dataset=visit.query.get("dataset"),
-            page_size=_PAGE_SIZE,
-            page_token=visit.query.get("page_token"),
-        ),
-        dataset_names(visit),
-    )
-    return {
-        "items": page["items"],
-        "next_token": page["next_page_token"],
-        "names": sorted(names.values()),
-        "forms": FORMS,
-    }
+    return {**await read_list(visit, "/webhooks", dataset=visit.query.get("dataset")), "forms": FORMS}
 
 
 async def _read_webhook(visit: Visit) -> Context:
@@ -103,10 +81,10 @@ async def _create(visit: Visit, form: ConsoleForm) -> Shown:
             "url": form.text("url"),
             "events": form.text("events"),
             "form": form.text("form") if form.text("events") in ("", "changes") else None,
-            "columns": words(form, "columns"),
+            "columns": words(form.text("columns")),
             "where": form.text("where"),
             "since": form.text("since"),
-            "batch_changes_max": whole_number(form, "batch_changes_max"),
+            "batch_changes_max": whole_number("batch_changes_max", form.text("batch_changes_max")),
             "description": form.text("description"),
         }
     )
@@ -138,13 +116,13 @@ async def _settings(visit: Visit, form: ConsoleForm) -> Done:
     members: dict[str, Any] = {
         "url": form.text("url"),
         "description": form.text("description") or None,
-        "batch_changes_max": whole_number(form, "batch_changes_max"),
+        "batch_changes_max": whole_number("batch_changes_max", form.text("batch_changes_max")),
     }
     if "form" in form.fields:
         members |= {
             "form": form.text("form"),
             "where": form.text("where") or None,
-            "columns": words(form, "columns"),
+            "columns": words(form.text("columns")),
         }
     await change(visit, _path(visit), members, form.text("etag"))
     return Done(to=_page(visit), notice="The webhook is changed.")
@@ -152,7 +130,7 @@ async def _settings(visit: Visit, form: ConsoleForm) -> Done:
 
 async def _rewind(visit: Visit, form: ConsoleForm) -> Done:
     by = form.text("by") or "since"
-    place = whole_number(form, "place") if by == "since_version" else form.text("place")
+    place = whole_number("place", form.text("place")) if by == "since_version" else form.text("place")
     members: dict[str, Any] = {by: place}
     if form.checked("resume"):
         members["state"] = "active"

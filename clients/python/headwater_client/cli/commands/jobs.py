@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
+from typing import Final
 
 from headwater_client.cli.arguments.names import Count, Names
 from headwater_client.cli.printing.jobs_output import counts_text
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.client import Headwater
 from headwater_client.models import Job
 
 
@@ -41,9 +41,7 @@ def list_jobs(
     """
     with service.client() as client:
         found = islice(client.jobs(dataset, kinds=kind, states=state), limit)
-        output.items(
-            found, _columns(_names(client) if output.is_table() else lambda each: each.links.dataset)
-        )
+        output.items(found, _COLUMNS)
 
 
 def show(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
@@ -93,17 +91,6 @@ def cancel(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OU
     output.done(f"Job {found.id} is {found.state}.", found)
 
 
-def _names(client: Headwater) -> Callable[[Job], str | None]:
-    """The names of the datasets of jobs; the id of a dataset that is deleted."""
-    known = {each.id: each.name for each in client.datasets()}
-
-    def name(job: Job) -> str:
-        dataset = job.links.dataset.rsplit("/", 1)[-1]
-        return known.get(dataset, dataset)
-
-    return name
-
-
 def _stage(job: Job) -> str:
     if job.state == "queued" and job.progress.waiting_for is not None:
         return f"queued, waiting for {job.progress.waiting_for}"
@@ -114,21 +101,20 @@ def _error(job: Job) -> str | None:
     return None if job.error is None else str(job.error.get("title"))
 
 
-def _columns(name: Callable[[Job], str | None]) -> Sequence[TableColumn[Job]]:
-    return (
-        TableColumn("ID", lambda each: each.id),
-        TableColumn("DATASET", name),
-        TableColumn("KIND", lambda each: each.kind),
-        TableColumn("OPERATION", lambda each: each.operation),
-        TableColumn("STATE", _stage),
-        TableColumn("CREATED", lambda each: each.created_at),
-        TableColumn("SECONDS", _seconds),
-        TableColumn("ROWS", lambda each: counts_text(each) if each.operation else None),
-        TableColumn("ERROR", _error),
-    )
-
-
 def _seconds(job: Job) -> float | None:
     if job.finished_at is None:
         return None
     return round((job.finished_at - job.created_at).total_seconds(), 1)
+
+
+_COLUMNS: Final[Sequence[TableColumn[Job]]] = (
+    TableColumn("ID", lambda each: each.id),
+    TableColumn("DATASET", lambda each: each.dataset and each.dataset.name),
+    TableColumn("KIND", lambda each: each.kind),
+    TableColumn("OPERATION", lambda each: each.operation),
+    TableColumn("STATE", _stage),
+    TableColumn("CREATED", lambda each: each.created_at),
+    TableColumn("SECONDS", _seconds),
+    TableColumn("ROWS", lambda each: counts_text(each) if each.operation else None),
+    TableColumn("ERROR", _error),
+)
