@@ -96,7 +96,7 @@ def test_names_are_offered_while_one_types(
     assert offers(visitor, "%3Cb%3E%22") == []
     assert offers(visitor, "x" * 500) == []
     assert len(offers(visitor, "")) == 20
-    granted = {"dataset": "north_*", "scopes": ["read"]}
+    granted = {"datasets": "north_*", "scopes": ["read"]}
     assert offers(restricted(granted), "wind") == ["north_wind"]
 
 

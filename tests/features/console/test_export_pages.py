@@ -85,7 +85,7 @@ def test_the_form_registers_an_export_at_times_of_day(
     [
         ({"cron": "0 6 * *"}, "five fields"),
         ({"cron": "0 6 * * *", "zone": "Europe/Berlim"}, "Europe/Berlin"),
-        ({"every_seconds": "often"}, "int"),
+        ({"every_seconds": "often"}, "expected a whole number"),
     ],
     ids=str,
 )

@@ -130,7 +130,7 @@ def test_settings_and_position_change_under_the_etag_of_the_page(
     assert client.get("/sources/in").json()["rounds"] == 2
     refused = submit(visitor, page(visitor, path), f"{path}/settings", max_rows="all")
     assert refused.status_code == 400
-    assert "int" in checked_page(refused).one("p", class_="fault").text
+    assert "expected a whole number" in checked_page(refused).one("p", class_="fault").text
 
 
 def test_a_key_sees_and_does_what_it_may(

@@ -89,7 +89,7 @@ def _schedule(form: ConsoleForm) -> Any:
     return (
         present(
             {
-                "every_seconds": whole_number("every_seconds", form.text("every_seconds")),
+                "every_seconds": whole_number("schedule.every_seconds", form.text("every_seconds")),
                 "cron": form.text("cron"),
                 "zone": form.text("zone"),
             }
