@@ -169,7 +169,7 @@ class Lineage:
                 target=each.id,
                 lag=max(each.pending, 0),
                 columns=webhook_columns(each.definition, scope.definitions[dataset_id])
-                if scope.columns
+                if dataset_id in scope.definitions
                 else None,
             )
             for each, dataset_id in of_rows
@@ -198,7 +198,7 @@ class Lineage:
                 target=each.id,
                 lag=_export_lag(each, datasets[each.dataset_id]),
                 columns=export_columns(each.definition, scope.definitions[each.dataset_id])
-                if scope.columns
+                if each.dataset_id in scope.definitions
                 else None,
             )
             for each in exports
