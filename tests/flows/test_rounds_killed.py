@@ -4,6 +4,7 @@ job happen once each, in the table and in the feed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ def during_the_shared_job(tables: list[Table]) -> Iterator[StoppedRound]:
     job_ids = submitted(tables)
     until(lambda: deployment.processes[WORKER].log().count(ROUND) > known, "a round of several groups")
     deployment.processes[WORKER].freeze()
-    # A COMMIT that was sent before ends by itself.
+    # A COMMIT that was sent before ends by itself, and Postgres may begin it some time later.
+    until(lambda: not deployment.query(STATEMENTS), "the statements of the worker to end")
+    time.sleep(1)
     until(lambda: not deployment.query(STATEMENTS), "the statements of the worker to end")
     done = committed(tables)
     assert len(tables) - len(done) > 1, "the round had ended before the worker could be stopped"
@@ -143,13 +146,15 @@ def test_writes_of_a_round_whose_worker_resumes_after_its_lease_happen_once_each
     worker = deployment.processes[WORKER]
     worker.wait_ready()
     known = worker.log().count("lost every job")
-    with deployment.frozen("second"), point(tables) as stopped:
-        for session in stopped.sessions:
-            # It would otherwise come to hold the head, and wait there for a process that stands still.
-            deployment.gates.cut_off(session)
-    check_each_happened_once(tables, stopped)
-    feeds = [table.changes() for table in tables]
-    worker.thaw()
+    try:
+        with deployment.frozen("second"), point(tables) as stopped:
+            for session in stopped.sessions:
+                # It would otherwise come to hold the head, and wait there for a process that stands still.
+                deployment.gates.cut_off(session)
+        check_each_happened_once(tables, stopped)
+        feeds = [table.changes() for table in tables]
+    finally:
+        worker.thaw()
     late = len(tables) - len(stopped.committed)
     until(
         lambda: worker.log().count("lost every job") >= known + late,

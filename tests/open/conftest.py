@@ -9,11 +9,14 @@ from typing import Final
 
 import pytest
 
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.open.datasets import OpenDataset, Tenant
 from tests.open.engines import Engine, Reader, started
 from tests.open.histories import played
 from tests.open.tables import TABLES
 from tests.support.commit_seed import commit_seed
+from tests.support.postgres import TestServer
+from tests.support.server_fixtures import fresh_service
 from tests.support.service import Service
 
 _FEW: Final = 2
@@ -32,6 +35,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
             return found
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
+    """One service for all modules, which share tables."""
+    with fresh_service(postgres, redis) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,9 +61,9 @@ def redis() -> Iterator[EmbeddedValkey]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
-    """The API on a database of its own."""
+@contextmanager
+def fresh_service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
+    """The API on a database and a storage of its own."""
     with (
         postgres.fresh_database() as name,
         TemporaryDirectory(prefix="headwater-tests-") as directory,
@@ -71,3 +72,38 @@ def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
         ) as running,
     ):
         yield running
+
+
+class FolderServices:
+    """One running service, for the tests of one folder: rounds over all tenants stay short."""
+
+    def __init__(self, postgres: TestServer, redis: EmbeddedValkey) -> None:
+        self._servers = (postgres, redis)
+        self._running = ExitStack()
+        self._current: tuple[Path, Service] | None = None
+
+    def of(self, folder: Path) -> Service:
+        """The service of the folder. That of another one ends."""
+        if self._current is None or self._current[0] != folder:
+            self.close()
+            self._current = (folder, self._running.enter_context(fresh_service(*self._servers)))
+        return self._current[1]
+
+    def close(self) -> None:
+        """Ends the service that runs."""
+        self._current = None
+        self._running.close()
+
+
+@pytest.fixture(scope="session")
+def folder_services(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[FolderServices]:
+    """The service of the folder whose tests run."""
+    services = FolderServices(postgres, redis)
+    yield services
+    services.close()
+
+
+@pytest.fixture(scope="module")
+def service(folder_services: FolderServices, request: pytest.FixtureRequest) -> Service:
+    """The API on a database that the modules of a folder share."""
+    return folder_services.of(request.path.parent)

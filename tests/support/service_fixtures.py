@@ -1,4 +1,4 @@
-"""One service for a module of tests, and a tenant for each test."""
+"""A tenant for each test, and what it has."""
 
 from __future__ import annotations
 
