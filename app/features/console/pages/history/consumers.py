@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -23,11 +23,12 @@ _SECONDS_MAX: Final = 86_400 * 365 * 100
 
 async def _read(visit: Visit) -> Context:
     base = path_of("datasets", visit.variables["dataset"])
-    frame, consumers = await together(
+    frame, consumers, hidden = await together(
         dataset_frame(visit),
         visit.api.part(f"{base}/consumers", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token")),
+        _hidden(visit),
     )
-    items = [] if consumers.problem else [_entry(visit, each) for each in consumers.value["items"]]
+    items = [] if consumers.problem else [_entry(visit, each, hidden) for each in consumers.value["items"]]
     # Who lags most is first; a name decides between those that lag alike.
     items.sort(key=lambda each: (-(each["lag"] or {}).get("changes", 0), each["name"]))
     name = visit.query.get("consumer")
@@ -42,7 +43,16 @@ async def _read(visit: Visit) -> Context:
     }
 
 
-def _entry(visit: Visit, consumer: Mapping[str, Any]) -> dict[str, Any]:
+async def _hidden(visit: Visit) -> Callable[[str], bool]:
+    """Whether the reader may not see what moves a position, by its id: lineage has what the grants show."""
+    if visit.principal.grants is None:
+        return lambda _: False
+    lineage = await visit.api.part("/lineage", dataset=visit.variables["dataset"])
+    seen = set() if lineage.problem else {each["id"] for each in lineage.value["nodes"]}
+    return lambda identity: identity not in seen
+
+
+def _entry(visit: Visit, consumer: Mapping[str, Any], hidden: Callable[[str], bool]) -> dict[str, Any]:
     """A consumer with when its lag began, and its position in words."""
     # A reader that sees a part of the dataset is not shown how many changes there are.
     lag = consumer["lag"] or {"changes": None, "seconds": 0}
@@ -54,15 +64,15 @@ def _entry(visit: Visit, consumer: Mapping[str, Any]) -> dict[str, Any]:
         "behind_since": since,
         "is_reader": consumer["kind"] == "reader",
         "offset_text": words,
-        "link": _page_of(consumer),
+        "link": _page_of(consumer, hidden),
     }
 
 
-def _page_of(consumer: Mapping[str, Any]) -> str | None:
-    """The page of what moves a position of the service, by the id in its name."""
+def _page_of(consumer: Mapping[str, Any], hidden: Callable[[str], bool]) -> str | None:
+    """The page of what moves a position of the service, by the id in its name; None for one that is hidden."""
     place = _PLACES.get(consumer["kind"])
     _, colon, identity = consumer["name"].partition(":")
-    return path_of("console", place, identity) if place and colon else None
+    return path_of("console", place, identity) if place and colon and not hidden(identity) else None
 
 
 async def _create(visit: Visit, form: ConsoleForm) -> Done:
