@@ -37,15 +37,22 @@ def test_the_list_has_schedules_and_the_last_success(
     assert page(visitor, "/console/exports?dataset=lost", status=404).one("div", role="alert")
 
 
-def test_ended_exports_are_listed_by_dataset(
-    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Service
+def test_exports_of_all_datasets_are_listed_by_state(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, export: str, service: Service
 ) -> None:
-    write(client, service, orders, upsert({"id": 1}))
     client.post(f"{orders}/exports", json=ONCE | {"name": "<b>once</b>"})
     service.work()
-    assert "No export has a schedule" in page(visitor, "/console/exports").text
-    root = page(visitor, "/console/exports?dataset=orders")
-    assert [row[:4:3] for row in root.one("table").rows()[1:]] == [["<b>once</b>", "ended"]]
+    root = page(visitor, "/console/exports")
+    assert [row[:4:3] for row in root.one("table").rows()[1:]] == [
+        ["<b>once</b>", "ended"],
+        [f"{export.rsplit('/', 1)[1][:13]}…", "active"],
+    ]
+    ended = page(visitor, root.link("ended"))
+    assert [row[0] for row in ended.one("table").rows()[1:]] == ["<b>once</b>"]
+    assert page(visitor, ended.link("paused")).one("p", class_="empty").text == "No such export."
+    filtered = page(visitor, "/console/exports?dataset=orders&state=ended")
+    assert [row[0] for row in filtered.one("table").rows()[1:]] == ["<b>once</b>"]
+    assert filtered.link("active") == "/console/exports?dataset=orders&state=active"
 
 
 def test_without_exports_the_list_leads_to_the_first(stranger: httpx2.Client) -> None:

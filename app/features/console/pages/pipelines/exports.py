@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.field_values import present, whole_number, words
 from app.features.console.pages.pipelines.requests import change, change_state, delete_confirmed, read_list
-from app.features.console.visit import PagePart, Visit, path_of, together
+from app.features.console.visit import Visit, path_of, together
 
 QUERIES: Final = (
     ("changes", "changes"),
@@ -18,6 +17,8 @@ QUERIES: Final = (
 """What is exported, as `POST /datasets/{dataset}/exports` has it."""
 FORMATS: Final = ("parquet", "csv", "ndjson", "arrow")
 """The formats of the files."""
+STATES: Final = ("active", "paused", "ended")
+"""The states of exports."""
 _PAGE_SIZE: Final = 50
 _RUNS: Final = 20
 _FILES_MAX: Final = 200
@@ -25,31 +26,17 @@ _FILES_MAX: Final = 200
 
 
 async def _read_list(visit: Visit) -> Context:
-    dataset = visit.query.get("dataset")
-    graph, more = PagePart(), 0
-    if dataset:
-        page = await read_list(visit, path_of("datasets", dataset, "exports"), page_size=_PAGE_SIZE)
-    else:
-        graph = await visit.api.part("/lineage")
-        items, more = ((), 0) if graph.problem else await _going_on(visit, graph.value)
-        page = {"items": items, "next_token": None}
+    dataset, state = visit.query.get("dataset"), visit.query.get("state")
     return {
-        **page,
-        "graph": graph,
-        "more": more,
+        **await read_list(visit, "/exports", page_size=_PAGE_SIZE, dataset=dataset, state=state),
         "queries": QUERIES,
         "formats": FORMATS,
         "last_success": last_success,
+        "state_tabs": [
+            (visit.link("/console/exports", dataset=dataset, state=each), each or "all", None)
+            for each in (None, *STATES)
+        ],
     }
-
-
-async def _going_on(visit: Visit, graph: Any) -> tuple[Sequence[Any], int]:
-    """Exports of all datasets that have not ended, and how many more there are: lists are those of one dataset."""
-    ids = [each["id"] for each in graph["nodes"] if each["kind"] == "export"]
-    parts: list[PagePart] = await together(
-        *(visit.api.part(path_of("exports", each)) for each in ids[:_PAGE_SIZE])
-    )
-    return [part.value for part in parts if not part.problem], max(len(ids) - _PAGE_SIZE, 0)
 
 
 def last_success(export: Any) -> Any:
