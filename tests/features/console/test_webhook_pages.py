@@ -24,6 +24,15 @@ def messages(root: PageElement) -> list[list[str]]:
     return root.one("div", id="messages").one("table").rows()[1:]
 
 
+def write_and_fail(client: httpx2.Client, service: Service, receiver: Receiver) -> None:
+    """A write whose message is tried until the receiver has given its answers, and not again."""
+    assert client.post("/datasets/orders/writes", json=upsert({"id": 1})).status_code == 202
+    assert service.run_waiting_writes()
+    # Not until nothing is due: on a busy machine the next attempt is due before that.
+    while receiver.answers:
+        assert service.run_followers()
+
+
 def given_up(client: httpx2.Client, service: Service, receiver: Receiver, register: Register) -> str:
     """The id of a webhook that the service has paused, since its messages were given up."""
     webhook = register(batch_changes_max=1)
@@ -176,11 +185,7 @@ def test_a_message_of_a_paused_webhook_waits_until_it_is_resumed(
     webhook = register()
     path = f"/console/webhooks/{webhook['id']}"
     receiver.answer(500)
-    assert client.post("/datasets/orders/writes", json=upsert({"id": 1})).status_code == 202
-    assert service.run_waiting_writes()
-    # Not until nothing is due: on a busy machine the next attempt is due before that.
-    while receiver.answers:
-        assert service.run_followers()
+    write_and_fail(client, service, receiver)
     root = page(visitor, path)
     assert "The next attempt is" in root.one("div", id="webhook").text
     assert "the next attempt is" in messages(root)[0][1]
@@ -243,7 +248,7 @@ def test_the_latest_attempts_have_latency_and_answer(
     assert "Latency" not in figures(root)
     assert "Latest attempts" not in root.text
     receiver.answer(500, body=f"{HOSTILE}\n{'x' * 2_000}".encode())
-    write(client, service, {"id": 1})
+    write_and_fail(client, service, receiver)
     submit(visitor, root, f"{path}/test")
     root = page(visitor, path)
     test, first = root.one("div", id="attempts").one("table").rows()[1:]
