@@ -69,6 +69,17 @@ def test_conflict_of_two_writers_names_the_winning_commit(tenant, service):
     assert tenant.table.rows == [row("a", 1, "rival 2")]
 
 
+def test_write_that_wins_in_the_end_names_what_it_was_planned_again_after(tenant, service):
+    accepted = tenant.table.send("upsert", [row("a", 2), row("b", 1)])
+    overtaken(service, tenant.send_as_rival, times=2)
+    job = tenant.table.client.get(accepted.headers["location"]).json()
+    assert (job["state"], job["replans"], job["committed_version"]) == ("succeeded", 2, 3)
+    assert job["result"]["winner_version"] == 2
+    timeline = tenant.table.client.get(f"{tenant.table.path}/timeline").json()["items"]
+    races = {each["version"]: (each["replans"], each["winner_version"]) for each in timeline}
+    assert races == {1: (0, None), 2: (0, None), 3: (2, 2)}
+
+
 def test_conflict_of_an_expected_version_names_the_winning_commit(tenant, service):
     tenant.table.write("upsert", [row("b", 1)])
     before = tenant.groups

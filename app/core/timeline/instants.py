@@ -66,6 +66,12 @@ class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The watermark after its commit; null for none."""
     metadata: Annotated[dict[str, str], msgspec.Meta(examples=[{"run": "nightly-7"}])] = {}
     """Of a write, the metadata of its commit; `{}` for none."""
+    replans: int | None = None
+    """How often its job was planned again; null without a job, and for archived instants."""
+    winner_version: int | None = None
+    """The version of the commit after which it was planned again the last time; null if it never was, or if that is
+    not known.
+    """
 
 
 class InstantRecord(InstantEntry, frozen=True, kw_only=True):

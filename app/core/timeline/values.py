@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,9 @@ from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.quarantine import QuarantineFile
+
+WINNER_VERSION: Final = "winner_version"
+"""The member of the result of a write with the version after which it was planned again the last time."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +83,8 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     how far the source of the rows was read. `ends_partitions`: the partitions that it changes are done with it.
     `batch_tags`: its version is tagged as that of a batch, and this number of such tags is kept; None for no tag.
     `timings`: of the stages before it, in milliseconds; `began`: when the stage of the commit began, by
-    `time.perf_counter`; `replans`: how often it was planned again.
+    `time.perf_counter`; `replans`: how often it was planned again; `winner_version`: after which other version the last
+    time, None if that is not known.
     """
 
     dataset_id: str
@@ -99,6 +103,7 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     timings: dict[str, int] = {}
     began: float | None = None
     replans: int = 0
+    winner_version: int | None = None
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -334,7 +334,8 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The writes of one claim: of one dataset, or of a transaction, with one write for each of its datasets.
 
     `tag`: identifies the tasks of the group in the engine. `together`: its writes are one transaction. `round`: counts
-    how often a part went back. `replans`: counts the conflicts.
+    how often a part went back. `replans`: counts the conflicts. `winners`: the version that won the last one, by
+    dataset.
     """
 
     tenant_id: str
@@ -343,6 +344,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     round: int = 0
     replans: int = 0
+    winners: dict[str, int] = {}
 
     @classmethod
     def of(cls, jobs: Sequence[Job]) -> WriteGroup:
@@ -425,7 +427,13 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         """The commits to publish together, once all parts are merged. `timings`: milliseconds by earlier stage."""
         began = time.perf_counter()
         return [
-            replace(part.commit(), timings=timings or {}, began=began, replans=self.replans)
+            replace(
+                part.commit(),
+                timings=timings or {},
+                began=began,
+                replans=self.replans,
+                winner_version=self.winners.get(part.dataset_id),
+            )
             for part in self.parts
             if isinstance(part, Merged)
         ]
@@ -443,13 +451,15 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         [part] = [each for each in self.parts if each.dataset_id == race.dataset_id]
         if not isinstance(part, Merged):
             raise TypeError(f"a commit of {part.dataset_id} was lost that was not merged")
+        winners = self.winners
         match race:
             case Conflicted(file_groups=file_groups, head_version=head):
                 back = part.conflicted(file_groups, head)
+                winners = winners | {race.dataset_id: race.winner_version}
             case Overtaken():
                 # The inputs may have more changes by now.
                 back = part.decoded.read_again()
-        return replace(self.moved(back), replans=self.replans + 1)
+        return replace(self.moved(back), replans=self.replans + 1, winners=winners)
 
     def affected(self, error: HeadwaterError) -> list[Job]:
         """The writes that the error concerns, if known: the one with the damaged file, or that of the dataset."""

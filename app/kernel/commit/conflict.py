@@ -37,7 +37,8 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
-    """These file groups changed since they were read; `winner` is the latest instant that changed one.
+    """These file groups changed since they were read; `winner` is the latest instant that changed one, and
+    `winner_version` the version that it made.
 
     So is a file group in which rows were compared with a tombstone that has ended since. All other file groups are
     unchanged up to `head_version`. Only the named groups need a new plan, unless the commit
@@ -47,6 +48,7 @@ class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
 
     file_groups: tuple[str, ...]
     winner: str
+    winner_version: int
     head_version: int
     dataset_id: str = ""
 
@@ -79,6 +81,7 @@ def check_conflicts(
     return Conflicted(
         file_groups=tuple(sorted({group for groups, _ in hits for group in groups})),
         winner=winner.instant_id,
+        winner_version=winner.version,
         head_version=head_version,
     )
 

@@ -334,7 +334,7 @@ def test_conflict_sends_a_part_back_as_far_as_it_must_go(part: Merged, expected:
 
 
 def lost(dataset_id: str = "d", *groups: str) -> Conflicted:
-    return Conflicted(file_groups=groups, winner="i", head_version=9, dataset_id=dataset_id)
+    return Conflicted(file_groups=groups, winner="i", winner_version=8, head_version=9, dataset_id=dataset_id)
 
 
 def group_of(*parts: Part, together: bool = False) -> WriteGroup:
@@ -478,6 +478,8 @@ def test_conflict_in_one_dataset_of_a_transaction_leaves_the_others_merged() -> 
     assert (group.replans, group.round) == (1, 1)
     again = group.moved(merged(two.decoded, message("b", ONE), version=9))
     assert [commit.read_version for commit in again.commits()] == [5, 9]
+    # The version that won is one of the dataset that has lost.
+    assert [commit.winner_version for commit in again.commits()] == [None, 8]
 
 
 def test_refresh_that_was_overtaken_is_derived_again() -> None:

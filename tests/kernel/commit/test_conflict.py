@@ -45,7 +45,10 @@ def test_commit_conflicts_with_changes_of_its_file_groups(line: str) -> None:
     else:
         winner = max(change.version for change in changes if change.file_group in answer.split(","))
         assert outcome == Conflicted(
-            file_groups=tuple(answer.split(",")), winner=f"i{winner}", head_version=head
+            file_groups=tuple(answer.split(",")),
+            winner=f"i{winner}",
+            winner_version=int(winner),
+            head_version=head,
         )
 
 
@@ -91,7 +94,7 @@ def test_removed_file_of_another_group_conflicts_with_its_rewrite() -> None:
         version=3, instant_id="i3", file_group="append-1", partition_path="", path="y", removed=True
     )
     outcome = check_conflicts([message], [change], head_version=3)
-    assert outcome == Conflicted(file_groups=("append-new",), winner="i3", head_version=3)
+    assert outcome == Conflicted(file_groups=("append-new",), winner="i3", winner_version=3, head_version=3)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,8 @@ def test_change_of_a_larger_or_smaller_bucket_conflicts_and_one_beside_the_repla
         removed=False,
     )
     outcome = check_conflicts([message], [change], head_version=2)
-    assert outcome == (Conflicted(file_groups=(own,), winner="i2", head_version=2) if conflict else Clean())
+    lost = Conflicted(file_groups=(own,), winner="i2", winner_version=2, head_version=2)
+    assert outcome == (lost if conflict else Clean())
 
 
 def test_conflict_in_the_scope_names_the_changed_groups_and_one_in_a_read_group_the_reader() -> None:
@@ -141,4 +145,6 @@ def test_conflict_in_the_scope_names_the_changed_groups_and_one_in_a_read_group_
     ]
     scope = WriteScope(partitions=("day=1",))
     outcome = check_conflicts(messages, changes, head_version=4, scope=scope)
-    assert outcome == Conflicted(file_groups=("append-2", "append-new"), winner="i3", head_version=4)
+    assert outcome == Conflicted(
+        file_groups=("append-2", "append-new"), winner="i3", winner_version=3, head_version=4
+    )

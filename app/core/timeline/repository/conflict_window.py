@@ -127,6 +127,7 @@ def _conflict_in(
     return Conflicted(
         file_groups=file_groups,
         winner=connection.execute(winner).scalar_one(),
+        winner_version=head_version,
         head_version=head_version,
     )
 

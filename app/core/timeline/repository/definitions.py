@@ -66,7 +66,7 @@ def outdated_plan(connection: Connection, commit: NewCommit, head_version: int) 
     if head_version == commit.read_version:
         return None
     winner = connection.execute(
-        select(commits.c.instant_id)
+        select(commits.c.instant_id, commits.c.version)
         .where(
             commits.c.dataset_id == commit.dataset_id,
             commits.c.version > commit.read_version,
@@ -74,11 +74,16 @@ def outdated_plan(connection: Connection, commit: NewCommit, head_version: int) 
         )
         .order_by(commits.c.version.desc())
         .limit(1)
-    ).scalar_one_or_none()
+    ).one_or_none()
     if winner is None:
         return None
     groups = sorted({message.file_group for message in commit.messages})
-    return Conflicted(file_groups=tuple(groups), winner=winner, head_version=head_version)
+    return Conflicted(
+        file_groups=tuple(groups),
+        winner=winner.instant_id,
+        winner_version=winner.version,
+        head_version=head_version,
+    )
 
 
 def schema_at(connection: Connection, dataset_id: str, version: int) -> Schema:

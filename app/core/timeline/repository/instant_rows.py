@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
 
 from app.access.tenants.tables import api_keys, token_subjects
@@ -12,7 +13,7 @@ from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import instants, jobs
 from app.core.timeline.instants import InstantFilter, InstantRecord
 from app.core.timeline.tables import commits
-from app.core.timeline.values import changed_range
+from app.core.timeline.values import WINNER_VERSION, changed_range
 from app.infra.db.any_of import any_of
 from app.kernel.format.instant import Action, InstantState
 
@@ -31,7 +32,7 @@ _OF_COMMIT: Final = (
     "schema_id", "files_added", "files_removed", "bytes_added", "bytes_removed", "first_offset", "next_offset",
     "watermark",
 )  # fmt: skip
-_OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task", "result")
+_OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task", "result", "replans")
 _RESTORES: Final = frozenset({Action.RESTORE, Action.ROLLBACK})
 
 # A literal in the statement, so that the planner matches it with the condition of an index.
@@ -74,9 +75,10 @@ def latest_instants(
 def oldest_instants(
     connection: Connection, *conditions: ColumnElement[bool], limit: int
 ) -> list[InstantRecord]:
-    """Entries that match the conditions, earliest request first."""
+    """Entries that match the conditions, earliest request first, with what archives have of them."""
     query = _entries().where(*conditions).order_by(instants.c.id).limit(limit)
-    return [_record(row) for row in connection.execute(query)]
+    records = (_record(row) for row in connection.execute(query))
+    return [replace(record, replans=None, winner_version=None) for record in records]
 
 
 def _entries() -> Select[Any]:
@@ -99,6 +101,8 @@ def _record(row: Any) -> InstantRecord:
     values = row._asdict()
     counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
     write_request, task, result = values.pop("request"), values.pop("task"), values.pop("result")
+    result = dict(result or {})
+    winner_version = result.pop(WINNER_VERSION, None)
     request = write_request if task is None else task
     if row.files_added is None:
         values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0}
@@ -111,8 +115,9 @@ def _record(row: Any) -> InstantRecord:
         "parameters": {
             **({} if request is None else parameters_of(request)),
             # The target of a rollback is found when it runs.
-            **((result or {}) if Action(row.action) in _RESTORES else {}),
+            **(result if Action(row.action) in _RESTORES else {}),
         },
+        "winner_version": winner_version if writes else None,
         "writer_id": request.options.writer_id if writes else None,
         "batch_id": request.options.batch_id if writes else None,
     }

@@ -46,7 +46,15 @@ from app.core.timeline.repository.definitions import outdated_plan
 from app.core.timeline.repository.participants import CommitParticipant
 from app.core.timeline.repository.watermarks import move_watermark, watermark_after
 from app.core.timeline.tables import changelog_files, commits, files, quarantine_files
-from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
+from app.core.timeline.values import (
+    WINNER_VERSION,
+    Fenced,
+    JobOutcome,
+    NewCommit,
+    Overtaken,
+    Published,
+    changed_range,
+)
 from app.infra.db.any_of import any_of
 from app.kernel.changelog.corrections import resolved_bound
 from app.kernel.commit.commit_message import CommitMessage, changelog_of, removed_of
@@ -415,6 +423,12 @@ def _changelog_rows(messages: Sequence[CommitMessage], publication: Published) -
         }
 
 
+def _result(commit: NewCommit, outcome: JobOutcome) -> dict[str, Any] | None:
+    if commit.winner_version is None:
+        return outcome.result
+    return {**(outcome.result or {}), WINNER_VERSION: commit.winner_version}
+
+
 def _commit_timing(commit: NewCommit) -> dict[str, int]:
     return {} if commit.began is None else {"commit": round((time.perf_counter() - commit.began) * 1_000)}
 
@@ -435,7 +449,7 @@ def _complete(
             {
                 "job": outcome.claim.job_id,
                 "counts": outcome.counts.stored,
-                "result": outcome.result,
+                "result": _result(commit, outcome),
                 "first": first,
                 "last": last,
                 "timings": {**(outcome.timings or {}), **commit.timings, **_commit_timing(commit)} or None,

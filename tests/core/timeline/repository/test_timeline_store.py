@@ -258,7 +258,7 @@ def test_group_changed_since_it_was_read_conflicts(
     page = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None)
     [winner] = [item.id for item in page.items if item.version == 2]
     assert conflict == Conflicted(
-        file_groups=(base.file_group,), winner=winner, head_version=3, dataset_id=dataset.id
+        file_groups=(base.file_group,), winner=winner, winner_version=2, head_version=3, dataset_id=dataset.id
     )
     # Nothing of it happened, and the job is still held: it can plan again.
     assert live(stores, dataset, 3) == before

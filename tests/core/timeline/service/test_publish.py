@@ -124,7 +124,7 @@ def test_outcome_is_requested_for_all_jobs_by_dataset() -> None:
     [
         Fenced(valid_ids=frozenset()),
         Overtaken(dataset_id="d", since=5),
-        Conflicted(file_groups=("g",), winner="i", head_version=4),
+        Conflicted(file_groups=("g",), winner="i", winner_version=4, head_version=4),
     ],
 )
 def test_refusal_is_returned_after_a_lost_response(refusal: Refusal) -> None:
