@@ -26,6 +26,9 @@ def test_the_form_has_each_setting_with_its_value_and_description(
     assert field(root, "services.compaction.logs").attributes["value"] == str(compaction["logs"])
     assert "The number of logs or postponed writes of a file group." in root.text
     assert "Default: 16." in root.text
+    logs = field(root, "services.compaction.logs").attributes
+    assert (logs["min"], logs["max"]) == ("1", "10000")
+    assert "1–10,000." in root.text
     assert "changes" not in {each.attributes.get("name") for each in root}
 
 
@@ -72,6 +75,18 @@ def test_a_setting_that_is_refused_is_marked(
     marked = field(root, "services.compaction.logs")
     assert marked.attributes["aria-invalid"] == "true"
     assert marked.attributes["value"] == "many"
+
+
+def test_numbers_have_bounds(client: httpx2.Client, visitor: httpx2.Client, orders: str) -> None:
+    sent = submit(visitor, page(visitor, PAGE), PAGE, **{"services.compaction.logs": "10001"})
+    assert sent.status_code == 422
+    assert "expected 1–10000, got 10001" in checked_page(sent).one("p", class_="bad").text
+    unbounded = [
+        each.attributes["name"]
+        for each in page(visitor, PAGE).all("input", type="number")
+        if "min" not in each.attributes and not each.attributes["name"].endswith("_ratio")
+    ]
+    assert unbounded == []
 
 
 def test_a_form_of_an_earlier_version_changes_nothing(

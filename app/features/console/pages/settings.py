@@ -13,11 +13,23 @@ from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.field_values import FieldFault, json_value
 from app.features.console.pages.json_text import finite_number
 from app.features.console.visit import Visit, path_of, together
+from app.kernel.format.definition.dataset_rules import RETENTION_CHANGES_MAX, RETENTION_SECONDS_MAX
+from app.kernel.format.definition.policy_rules import SERVICE_BOUNDS
+from app.kernel.format.definition.settings import EXPECTED_SECONDS_MAX
 
 _REQUEST: Final = "UpdateDataset"
 _ELSEWHERE: Final = frozenset({"changes"})
 """Members with pages of their own: changes of the schema."""
 _FIELD_TYPES: Final = {"integer": "number", "number": "number", "string": "text"}
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    "expected_every_seconds": (1, EXPECTED_SECONDS_MAX),
+    "changelog.retention.seconds": (1, RETENTION_SECONDS_MAX),
+    "changelog.retention.changes": (1, RETENTION_CHANGES_MAX),
+    **{f"services.{place}": bounds for place, bounds in SERVICE_BOUNDS.items()},
+}
+"""The bounds of numbers that the API document does not have."""
+_EXACT_MAX: Final = 2**53
+"""The largest number that browsers compare exactly."""
 _LEFT_OUT: Final = object()
 """A value that the request leaves out."""
 
@@ -37,6 +49,9 @@ class DatasetSetting(NamedTuple):
     nullable: bool = False
     step: str = ""
     depth: int = 0
+    least: int | None = None
+    largest: int | None = None
+    """The bounds of a number."""
 
     @property
     def pointer(self) -> str:
@@ -77,10 +92,13 @@ def _settings(
     label = name.rsplit(".", 1)[-1].replace("_", " ")
     properties = inner.get("properties")
     default = resolved(document, schema).get("default", inner.get("default"))
+    least, largest = _bounds(name, inner)
     shared: dict[str, Any] = {
         "name": name,
+        "least": least,
+        "largest": largest,
         "label": label,
-        "description": f"{description} {_range(inner)}".strip(),
+        "description": f"{description} {_range(least, largest, description)}".strip(),
         "nullable": nullable,
         "depth": depth,
         "default": _text(default),
@@ -119,11 +137,18 @@ def _kind(document: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[str, t
     return _FIELD_TYPES.get(inner.get("type", ""), "json"), ()
 
 
-def _range(inner: Mapping[str, Any]) -> str:
-    low, high = inner.get("minimum"), inner.get("maximum")
-    if low is not None and high is not None:
-        return f"{low:,}–{high:,}."
-    return f"At least {low:,}." if low is not None else ""
+def _bounds(name: str, inner: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    least, largest = _BOUNDS.get(name) or (inner.get("minimum"), inner.get("maximum"))
+    return least, None if largest is None or largest > _EXACT_MAX else largest
+
+
+def _range(least: int | None, largest: int | None, description: str) -> str:
+    """The bounds in words, unless the description has them."""
+    if least is None:
+        return ""
+    if largest is None:
+        return f"At least {least:,}."
+    return "" if f"{largest:,}" in description else f"{least:,}–{largest:,}."
 
 
 def _text(value: Any) -> str:

@@ -31,8 +31,8 @@ from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MA
 from app.kernel.format.schema.types import DataType, TypeSyntaxError, has_order, may_be_key, parse_type
 
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
-_RETENTION_SECONDS_MAX: Final = 2**31 - 1
-_RETENTION_CHANGES_MAX: Final = 2**63 - 1
+RETENTION_SECONDS_MAX: Final = 2**31 - 1
+RETENTION_CHANGES_MAX: Final = 2**63 - 1
 
 
 def broken_rules(new: CreateDataset) -> list[Fault]:
@@ -301,10 +301,10 @@ def retention_faults(producer: ChangelogProducer, retention: CreateRetention | N
         yield "/changelog/retention", "the dataset has no feed, so no retention applies: leave it out"
     if retention.seconds is None and retention.changes is None:
         yield "/changelog/retention", "expected 'seconds', 'changes', or both"
-    if retention.seconds is not None and not 1 <= retention.seconds <= _RETENTION_SECONDS_MAX:
-        yield "/changelog/retention/seconds", f"expected 1–{_RETENTION_SECONDS_MAX}, got {retention.seconds}"
-    if retention.changes is not None and not 1 <= retention.changes <= _RETENTION_CHANGES_MAX:
-        yield "/changelog/retention/changes", f"expected 1–{_RETENTION_CHANGES_MAX}, got {retention.changes}"
+    if retention.seconds is not None and not 1 <= retention.seconds <= RETENTION_SECONDS_MAX:
+        yield "/changelog/retention/seconds", f"expected 1–{RETENTION_SECONDS_MAX}, got {retention.seconds}"
+    if retention.changes is not None and not 1 <= retention.changes <= RETENTION_CHANGES_MAX:
+        yield "/changelog/retention/changes", f"expected 1–{RETENTION_CHANGES_MAX}, got {retention.changes}"
 
 
 _RULES: Final[tuple[_Rule, ...]] = (

@@ -26,7 +26,7 @@ _TARGET_BYTES_MIN: Final = 64 * 1024
 _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
 _DESCRIPTION_CHARACTERS_MAX: Final = 4_096
 _LABELS_MAX: Final = 64
-_EXPECTED_SECONDS_MAX: Final = 366 * 86_400
+EXPECTED_SECONDS_MAX: Final = 366 * 86_400
 _LABEL_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 LABEL_KEY: Final = rf"(?:[a-z0-9](?:[a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}"
 """The pattern of the key of a label, as in Kubernetes: a name, after a domain and a slash or alone."""
@@ -87,8 +87,8 @@ def _description_faults(text: str | None) -> Iterator[Fault]:
 
 
 def _expected_faults(seconds: int | None) -> Iterator[Fault]:
-    if seconds is not None and not 1 <= seconds <= _EXPECTED_SECONDS_MAX:
-        yield "", f"expected 1–{_EXPECTED_SECONDS_MAX}, got {seconds}; null for none"
+    if seconds is not None and not 1 <= seconds <= EXPECTED_SECONDS_MAX:
+        yield "", f"expected 1–{EXPECTED_SECONDS_MAX}, got {seconds}; null for none"
 
 
 def _labels_faults(labels: Mapping[str, str]) -> Iterator[Fault]:
