@@ -35,6 +35,7 @@ from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import JobQueue, JobState
 from app.core.timeline.tables import files
 from app.core.timeline.values import Published
+from app.features.monitoring.repository.stored_datasets import StoredDatasetStore
 from app.features.retention.repository.expired_rows import ExpiredSubjectStore
 from app.features.retention.repository.history import HistoryStore
 from app.features.webhooks.repository.webhooks import WebhookStore
@@ -465,6 +466,14 @@ def test_ranges_of_exports_of_before_are_made_once_and_snapshots_by_version(post
             administration.execute(repeat, [4, 8])
         planned = administration.execute("SELECT count(*) FROM exports WHERE planned_at IS NULL").fetchone()
         assert planned == (1,)
+
+
+def test_files_of_before_are_summed_up(postgres: TestServer) -> None:
+    before = REVISIONS[REVISIONS.index("0050") - 1]
+    with upgraded(postgres, before) as database:
+        sums = StoredDatasetStore(database).sums(files_on_disk=True, database_on_host=True)
+    assert sums.quarantine_bytes > 0
+    assert sums.database_bytes is not None
 
 
 FILES_OF_BEFORE = f"""

@@ -147,11 +147,11 @@ ALERTS: Final[tuple[Alert, ...]] = (
     Alert(
         name="dataset-late",
         severity=Severity.WARNING,
-        metric="headwater_datasets_late",
+        metric="headwater_dataset_late_seconds",
         of_dataset=True,
         for_seconds=60,
         summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
-        action="See which one is late (GET /overview), and whether its producer or its source runs.",
+        action="See whether its producer or its source runs. All late datasets: GET /overview.",
     ),
     Alert(
         name="consumer-behind",

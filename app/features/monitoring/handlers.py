@@ -116,8 +116,9 @@ async def list_stored_datasets(
     largest_datasets: Provided[LargestDatasets],
     threads: Provided[Threads],
 ) -> StoredDatasets:
-    """Lists the datasets of all tenants that store most, the largest first: what fills the storage.
+    """Lists the datasets of all tenants that store most, the largest first, and sums up what all store.
 
     The numbers are samples, which are made each minute.
     """
-    return StoredDatasets(items=list(await threads.run(largest_datasets.get, options.limit)))
+    items = list(await threads.run(largest_datasets.get, options.limit))
+    return StoredDatasets(items=items, sums=await threads.run(largest_datasets.sums))

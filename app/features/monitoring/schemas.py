@@ -10,7 +10,13 @@ import msgspec
 from app.access.tenants.usage import HOURS_KEPT
 from app.core.catalog.schemas import ListDatasetsOptions
 from app.core.catalog.values import DatasetSummary
-from app.features.monitoring.values import DatasetNumbers, DatasetProblem, HourNumbers, StoredDataset
+from app.features.monitoring.values import (
+    DatasetNumbers,
+    DatasetProblem,
+    HourNumbers,
+    StoredDataset,
+    StoredSums,
+)
 
 
 class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
@@ -95,6 +101,8 @@ class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[StoredDataset]
     """The datasets, the largest first."""
+    sums: StoredSums
+    """What all tenants together store."""
 
 
 _NUMBERS = tuple(name for name in DatasetNumbers.__struct_fields__ if name != "problems")

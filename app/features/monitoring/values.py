@@ -74,6 +74,11 @@ GATHERED: Final[tuple[Metric, ...]] = (
         "times the median gap between their writes, and for 5 minutes, until they are idle after 8 days.",
     ),
     Metric(
+        name="headwater_dataset_late_seconds",
+        labels=("tenant", "dataset"),
+        help="The time since the last commit of a late dataset, in seconds, of the 20 for which it is longest.",
+    ),
+    Metric(
         name="headwater_views_behind_seconds_max",
         help="The time for which the view farthest behind lacks a change of its inputs, in seconds.",
     ),
@@ -169,6 +174,25 @@ class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None = None
     quarantined: int = 0
     problems: tuple[DatasetProblem, ...] = ()
+
+
+class StoredSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What all tenants together store, in bytes."""
+
+    dataset_bytes: Annotated[int, msgspec.Meta(examples=[5368709120])]
+    """All files of datasets, as of the last samples: those of earlier versions, of feeds, of exports, of results and of
+    the quarantine included.
+    """
+    quarantine_bytes: Annotated[int, msgspec.Meta(examples=[1048576])]
+    """Of these, the files of the quarantine."""
+    rendered_bytes: Annotated[int, msgspec.Meta(examples=[268435456])]
+    """Files that were rendered for readers of open tables."""
+    database_bytes: Annotated[int, msgspec.Meta(examples=[134217728])] | None
+    """The database of the service; null if the service may not read it."""
+    files_on_disk: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether files are on a disk, not in a bucket."""
+    database_on_host: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether the database is on the machine of the process that responds."""
 
 
 class StoredDataset(msgspec.Struct, frozen=True, kw_only=True):

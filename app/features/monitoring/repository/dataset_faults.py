@@ -35,7 +35,7 @@ def _statement(sql: str, detail: str) -> _Statement:
 
 _OF_DATASETS: Final = "d.deleted_at IS NULL"
 STATEMENTS: Final = {
-    "headwater_datasets_late": _statement(
+    "headwater_dataset_late_seconds": _statement(
         f"""
         SELECT d.id, d.name, extract(epoch FROM now() - coalesce(h.committed_at, d.created_at)) AS value, '' AS subject
         FROM datasets d JOIN heads h ON h.dataset_id = d.id LEFT JOIN dataset_samples s ON s.dataset_id = d.id

@@ -16,6 +16,8 @@ from app.infra.db.session import Database
 
 CONSUMERS_NAMED: Final = 20
 """The consumers that have a sample of their own."""
+LATE_NAMED: Final = 20
+"""The late datasets that have a sample of their own."""
 TENANTS_NAMED: Final = 1_000
 """The tenants that have a sample of their own."""
 # Of those that wait longest; each needs a look-up of its own.
@@ -63,12 +65,16 @@ _LAG: Final = text(
 _DATASETS: Final = text("SELECT count(*) FROM datasets WHERE deleted_at IS NULL")
 _LATE: Final = text(
     f"""
-    SELECT count(*) FROM datasets d
+    SELECT t.name AS tenant, d.name AS dataset, count(*) OVER () AS datasets,
+           extract(epoch FROM now() - coalesce(h.committed_at, d.created_at)) AS seconds
+    FROM datasets d
     JOIN heads h ON h.tenant_id = d.tenant_id AND h.dataset_id = d.id
+    JOIN tenants t ON t.tenant_id = d.tenant_id
     LEFT JOIN dataset_samples s ON s.tenant_id = d.tenant_id AND s.dataset_id = d.id
     WHERE d.deleted_at IS NULL AND {IS_LATE}
+    ORDER BY seconds DESC, t.tenant_id, d.id LIMIT :limit
     """  # noqa: S608
-)
+).bindparams(limit=LATE_NAMED)
 _VIEWS: Final = text(
     f"""
     SELECT coalesce(extract(epoch FROM now() - min(first.committed_at)), 0)
@@ -120,7 +126,6 @@ class NumberStore:
         """What reads the samples of each part."""
         counts = {
             "datasets": ("headwater_datasets", _DATASETS),
-            "late datasets": ("headwater_datasets_late", _LATE),
             "views": ("headwater_views_behind_seconds_max", _VIEWS),
             "failing views": ("headwater_views_failing", _VIEWS_FAILING),
             "failed jobs": ("headwater_jobs_failed_recently", _FAILED),
@@ -132,7 +137,13 @@ class NumberStore:
             part: lambda name=name, query=query: self._count(name, query)  # type: ignore[misc]
             for part, (name, query) in counts.items()
         }
-        return {"jobs": self.jobs, "consumers": self.lag, "storage": self.storage, **parts}
+        return {
+            "jobs": self.jobs,
+            "consumers": self.lag,
+            "storage": self.storage,
+            "late datasets": self.late,
+            **parts,
+        }
 
     def jobs(self) -> list[Sample]:
         """Jobs that wait and that run, by queue."""
@@ -166,6 +177,19 @@ class NumberStore:
             Sample("headwater_consumer_lag_changes_max", {}, max((row.lag for row in rows), default=0)),
             Sample("headwater_consumer_lag_changes_count", {}, rows[0].consumers if rows else 0),
         ]
+
+    def late(self) -> list[Sample]:
+        """How long late datasets have had no commit: those that are late longest by name, and the number of all."""
+        rows = self._rows(_LATE)
+        longest = [
+            Sample(
+                "headwater_dataset_late_seconds",
+                {"tenant": row.tenant, "dataset": row.dataset},
+                round(float(row.seconds)),
+            )
+            for row in rows
+        ]
+        return [*longest, Sample("headwater_datasets_late", {}, rows[0].datasets if rows else 0)]
 
     def storage(self) -> list[Sample]:
         """What tenants store, of those that store most."""

@@ -1,4 +1,4 @@
-"""The datasets of all tenants that store most."""
+"""The datasets of all tenants that store most, and what all store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import text
 
-from app.features.monitoring.values import StoredDataset
+from app.features.monitoring.values import StoredDataset, StoredSums
 from app.infra.db.session import Database
 
 _TENANTS_READ: Final = 1_000
@@ -33,11 +33,28 @@ _LARGEST: Final = text(
 ).bindparams(tenants=_TENANTS_READ)
 
 
+_SUMS: Final = text(
+    """
+    SELECT (SELECT coalesce(sum(stored_bytes), 0) FROM storage_samples)::bigint AS dataset_bytes,
+           (SELECT coalesce(sum(size_bytes), 0) FROM quarantine_files)::bigint AS quarantine_bytes,
+           (SELECT coalesce(sum(size_bytes), 0) FROM rendered_files WHERE path IS NOT NULL)::bigint AS rendered_bytes,
+           CASE WHEN has_database_privilege(current_database(), 'CONNECT')
+                THEN pg_database_size(current_database()) END AS database_bytes
+    """
+)
+
+
 class StoredDatasetStore:
     """Sizes of datasets of all tenants in Postgres."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def sums(self, *, files_on_disk: bool, database_on_host: bool) -> StoredSums:
+        """What all tenants store. Raises TooSlow after five seconds, Unavailable."""
+        with self._database.monitor() as connection:
+            row = connection.execute(_SUMS).one()
+        return StoredSums(**row._asdict(), files_on_disk=files_on_disk, database_on_host=database_on_host)
 
     def largest(self, limit: int) -> list[StoredDataset]:
         """The datasets that store most, the largest first. Raises TooSlow after five seconds, Unavailable."""

@@ -131,6 +131,7 @@ from headwater_client.models.overview import (
     Statistics,
     StoredDataset,
     StoredDatasets,
+    StoredSums,
     VersionSums,
 )
 from headwater_client.models.partitions import (
@@ -489,6 +490,7 @@ __all__ = [
     "Statistics",
     "StoredDataset",
     "StoredDatasets",
+    "StoredSums",
     "TableServices",
     "TableType",
     "TagPolicy",

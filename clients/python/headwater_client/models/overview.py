@@ -318,6 +318,27 @@ class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
 
     items: tuple[StoredDataset, ...]
     """The datasets, the largest first."""
+    sums: StoredSums
+    """What all tenants together store."""
+
+
+class StoredSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What all tenants together store, in bytes."""
+
+    dataset_bytes: int
+    """All files of datasets, as of the last samples: those of earlier versions, of feeds, of exports, of results and of
+    the quarantine included.
+    """
+    quarantine_bytes: int
+    """Of these, the files of the quarantine."""
+    rendered_bytes: int
+    """Files that were rendered for readers of open tables."""
+    database_bytes: int | None
+    """The database of the service; null if the service may not read it."""
+    files_on_disk: bool
+    """Whether files are on a disk, not in a bucket."""
+    database_on_host: bool
+    """Whether the database is on the machine of the process that responds."""
 
 
 class VersionSums(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,6 +65,12 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True):
     """The watermark after its commit; null for none."""
     metadata: dict[str, str]
     """Of a write, the metadata of its commit; `{}` for none."""
+    replans: int | None
+    """How often its job was planned again; null without a job, and for archived instants."""
+    winner_version: int | None
+    """The version of the commit after which it was planned again the last time; null if it never was, or if that is not
+    known.
+    """
     error: dict[str, Any] | None
     """Why it failed; null unless it did."""
 

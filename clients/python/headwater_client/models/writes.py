@@ -177,7 +177,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What it did to rows."""
     result: dict[str, Any] | None
     """What it produced besides rows; its members depend on the kind. That of a write has `ignored_fields`, the unknown
-    fields that were null in every row, and `late`, its late rows where the dataset has a watermark.
+    fields that were null in every row, `late`, its late rows where the dataset has a watermark, and `winner_version`,
+    the version after which it was planned again the last time.
     """
     error: dict[str, Any] | None
     """Why it failed."""

@@ -6,7 +6,10 @@ from itertools import count
 from typing import Any
 
 import httpx2
+import pytest
+from sqlalchemy import text
 
+from app.features.monitoring.api import is_on_this_machine
 from app.features.monitoring.compose import sample_datasets
 from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
 from app.features.retention.compose import sample_usage
@@ -42,12 +45,50 @@ def test_largest_datasets_of_all_tenants_come_first(service: Service) -> None:
     assert of_tenant[large]["dataset"] == "orders"
     assert of_tenant[large]["stored_bytes"] >= of_tenant[large]["size_bytes"] > 0
     assert of_tenant[large]["deleted_at"] is None
+    sums = one.get("/storage/datasets").json()["sums"]
+    assert sums["dataset_bytes"] >= of_tenant[large]["stored_bytes"]
+    assert sums["database_bytes"] > 1_000_000
+    assert (sums["files_on_disk"], sums["database_on_host"]) == (True, True)
     assert len(one.get("/storage/datasets", params={"limit": 1}).json()["items"]) == 1
     assert other.delete("/datasets/orders").status_code in (202, 204)
     items = one.get("/storage/datasets", params={"limit": 100}).json()["items"]
     [deleted] = [each for each in items if each["tenant"] == large]
     assert deleted["deleted_at"] is not None
     problem(one.get("/storage/datasets", params={"limit": 101}), 400, "invalid-request")
+
+
+def test_files_of_the_quarantine_and_rendered_files_are_summed_up(service: Service) -> None:
+    _, client = tenant_with_rows(service, 1)
+    before = client.get("/storage/datasets").json()["sums"]
+    bad = upsert({"id": "x"}) | {"on_error": "quarantine"}
+    client.post("/datasets/orders/writes", json=bad)
+    service.work()
+    tenant, dataset = client.get("/me").json()["tenant"]["id"], client.get("/datasets/orders").json()["id"]
+    with service.database.tenant(tenant) as connection:
+        for key, path in (("a", "'p'"), ("b", "NULL")):
+            connection.execute(
+                text(
+                    "INSERT INTO rendered_files (dataset_id, key, view, content, size_bytes, row_count, statistics, "
+                    f"path, origin_version) VALUES ('{dataset}', '{key}', 'v', 'c', 700, 1, '{{}}', {path}, 1)"
+                )
+            )
+    after = client.get("/storage/datasets").json()["sums"]
+    assert after["quarantine_bytes"] > before["quarantine_bytes"]
+    assert after["rendered_bytes"] == before["rendered_bytes"] + 700
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("postgresql:///headwater?host=/run/postgres", True),
+        ("postgresql://app:secret@127.0.0.1:5433/headwater", True),
+        ("postgresql://app@localhost/headwater", True),
+        ("postgresql://app@db.example.com/headwater", False),
+        ("postgresql://app@/headwater?host=db.example.com", False),
+    ],
+)
+def test_database_on_this_machine_is_found_by_its_address(url: str, here: bool) -> None:
+    assert is_on_this_machine(url) is here
 
 
 def test_only_operators_list_the_datasets_of_all_tenants(service: Service) -> None:

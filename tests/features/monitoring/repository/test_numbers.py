@@ -192,8 +192,11 @@ def test_dataset_is_late_after_three_of_its_gaps(
         gap=gap,
         seconds=seconds,
     )
-    [found] = numbers.parts()["late datasets"]()
-    assert found.value == late
+    found = numbers.late()
+    assert value(found, "headwater_datasets_late") == late
+    named = [each for each in found if each.labels]
+    assert [each.labels["dataset"] for each in named] == [dataset.definition.name] * late
+    assert all(700 <= each.value < 760 for each in named)
 
 
 def test_expected_time_of_a_dataset_counts_in_place_of_its_gaps(
@@ -203,8 +206,7 @@ def test_expected_time_of_a_dataset_counts_in_place_of_its_gaps(
     for seconds, late in ((60, 1), (7_200, 0)):
         expected = f"UPDATE datasets SET expected_every_seconds = {seconds} WHERE id = :dataset"
         run(stores, tenant_id, moved, expected, dataset=dataset.id)
-        [sample] = numbers.parts()["late datasets"]()
-        assert sample.value == late
+        assert value(numbers.late(), "headwater_datasets_late") == late
 
 
 def test_views_whose_last_refresh_failed_are_counted(

@@ -1,0 +1,23 @@
+"""The monitor reads how many bytes files in quarantine and rendered files have.
+
+Revision ID: 0050
+Revises: 0052
+"""
+
+from alembic import op
+
+revision = "0050"
+down_revision = "0052"
+branch_labels = None
+depends_on = None
+
+STATEMENTS = (
+    "GRANT SELECT (size_bytes) ON quarantine_files TO headwater_monitor",
+    "CREATE POLICY monitor ON rendered_files FOR SELECT TO headwater_monitor USING (true)",
+    "GRANT SELECT (tenant_id, path, size_bytes) ON rendered_files TO headwater_monitor",
+)
+
+
+def upgrade() -> None:
+    for statement in STATEMENTS:
+        op.execute(statement)
