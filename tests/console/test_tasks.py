@@ -106,7 +106,11 @@ def repaired_record(person: Person) -> None:
     person.click("link", re.compile("3 records in quarantine"))
     field = person.tab.page.get_by_role("textbox", name="taken").first
     field.fill("2026-11-28T12:00:00Z")
-    person.press(person.tab.page.locator("section.record").first.get_by_role("button", name="Redrive 1"))
+    person.press(
+        person.tab.page.locator("section.record").first.get_by_role(
+            "button", name=re.compile("^Redrive record")
+        )
+    )
     assert "Redriven" in person.text
 
 
@@ -175,6 +179,10 @@ def test_changes_appear_by_themselves(
         assert client.post("/datasets/orders/writes", json=body).status_code == 202
         with service.working():
             tab.page.get_by_text("umbrella").first.wait_for()
+        version = client.get("/datasets/orders").json()["version"]
+    head = tab.page.locator("header.dataset")
+    assert f"v{version}" in head.inner_text()
+    assert "rows as of" in head.inner_text()
     assert tab.faults == []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from app.features.console.visit import Visit
+from app.features.console.visit import NoticeKind, Visit
 
 Context: TypeAlias = Mapping[str, Any]
 """The values of a template, by name."""
@@ -45,12 +45,13 @@ class ConsoleForm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """An action has succeeded: the reader is sent to a page, which shows the notice."""
+    """An action has ended: the reader is sent to a page, which shows the notice."""
 
     to: str
     """The path and query of the page."""
     notice: str = ""
     """What was done, as a sentence."""
+    kind: NoticeKind = "good"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

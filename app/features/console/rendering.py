@@ -152,9 +152,9 @@ def hour_rows(hours: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, 
 
 
 def hour_names(hours: Sequence[Mapping[str, Any]], name: str, noun: str) -> list[str]:
-    """What a bar of an hour shows on hover: 10:00 UTC, 1,204 rows."""
+    """What a bar of an hour shows on hover: 11-29 10:00 UTC, 1,204 rows."""
     return [
-        f"{hour[11:]} UTC, {count} {noun}{'' if count == '1' else 's'}"
+        f"{hour[5:]} UTC, {count} {noun}{'' if count == '1' else 's'}"
         for hour, count in hour_rows(hours, name)
     ]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -24,6 +25,8 @@ from app.features.console.inner_requests import (
 from app.features.console.navigation import NavigationPage, is_open, pages_of
 from app.http.limits.threads import Threads
 
+NoticeKind: TypeAlias = Literal["good", "warning", "bad"]
+"""How an action has ended: as requested, in part, or not at all."""
 _OK_MAX: Final = 399
 # A longer body is a file in a command.
 _BODY_MAX: Final = 2_000
@@ -39,6 +42,10 @@ TOO_SLOW: Final[Mapping[str, Any]] = {
     "requested may have been done nevertheless",
 }
 """The problem of a response that does not come in time."""
+_RANGE: Final = re.compile(r"([1-9]\d{0,3})([mhd])", re.ASCII)
+_HAS_RANGE: Final = re.compile(r"[?&]range=")
+_RANGES: Final = ("1h", "24h", "7d", "30d")
+_MINUTES: Final = {"m": 1, "h": 60, "d": 1_440}
 TOO_LARGE: Final = 413
 """The status of the problem of a response that is too large for a page."""
 
@@ -195,11 +202,16 @@ class Visit:
     variables: Mapping[str, str]
     """What the path names, such as `dataset`."""
     query: Mapping[str, str]
-    """The options of the address, the last of each name."""
+    """The options of the address, the last of each name, without the range of time."""
     form_token: str
     """What each form has in its hidden field `token`."""
+    range: str = ""
+    """The range of time up to now, such as `24h`; empty without one. All links keep it, also those of pages that have
+    no use for it.
+    """
     notice: str = ""
     """What the action has done after which this page is shown."""
+    notice_kind: NoticeKind = "good"
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def may(self, scope: str) -> bool:
@@ -214,6 +226,47 @@ class Visit:
     def opens(self, path: str) -> bool:
         """Whether the credential may open a page of the navigation, such as `/console/audit`."""
         return is_open(path, self.principal)
+
+    @property
+    def span(self) -> timedelta | None:
+        """The length of the range of time; None without one. Raises ApiProblem for what is no range."""
+        if not self.range:
+            return None
+        match = _RANGE.fullmatch(self.range)
+        if match is None:
+            detail = "range: expected minutes, hours or days up to now, such as 24h or 7d"
+            raise ApiProblem(
+                {
+                    "type": "/problems/invalid-request",
+                    "title": "The request is not valid",
+                    "status": 400,
+                    "detail": detail,
+                    "errors": [{"pointer": "/range", "detail": detail}],
+                }
+            )
+        return timedelta(minutes=int(match[1]) * _MINUTES[match[2]])
+
+    @property
+    def since(self) -> datetime | None:
+        """Where the range of time begins; None without one. Raises ApiProblem for what is no range."""
+        return None if self.span is None else self.now - self.span
+
+    def keep(self, href: str) -> str:
+        """An address of the console, with the range of time of this page. `href`: encoded."""
+        address, mark, fragment = href.partition("#")
+        if not _RANGE.fullmatch(self.range) or _HAS_RANGE.search(address):
+            return href
+        return f"{address}{'&' if '?' in address else '?'}range={self.range}{mark}{fragment}"
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The ranges of time that pages offer."""
+        return _RANGES
+
+    def with_range(self, time_range: str, replaced: Sequence[str] = ()) -> str:
+        """This page with a range of time; empty for none. `replaced`: options that it replaces."""
+        removed = dict.fromkeys(("page_token", *replaced))
+        return self.link(range=time_range or None, **removed)
 
     def link(self, path: str = "", /, **changes: Any) -> str:
         """This page with other options: one that is None is left out. `path`: of another page.
@@ -231,7 +284,8 @@ class Visit:
             if value is None:
                 options.pop(name, None)
         target = quote(path or self.path)
-        return target + (f"?{urlencode(options)}" if options else "")
+        href = target + (f"?{urlencode(options)}" if options else "")
+        return href if "range" in changes else self.keep(href)
 
 
 async def together(*parts: Awaitable[Any]) -> list[Any]:

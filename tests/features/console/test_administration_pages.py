@@ -19,6 +19,7 @@ from tests.support.waiting import until
 
 HOSTILE = '<script>alert("x")</script>'
 OPERATED = ("/console/tenants", "/console/service")
+KINDS = ["Files of datasets", "Rendered files", "Postgres", "Other", "Free"]
 MANAGED = ("/console/keys", "/console/audit")
 _numbers = count(1)
 
@@ -249,6 +250,8 @@ def test_service_page_has_checks_with_what_to_do_and_what_fills_the_storage(
     assert process[5].endswith(("MB", "GB"))
     assert "orders" in [row[1] for row in root.rows() if len(row) == 7]
     assert root.all("svg", class_="meter")
+    kinds = [row[0] for row in root.rows() if row]
+    assert [each for each in kinds if each in KINDS] == KINDS
     reaped = submit(visitor, root, "/console/service/reap")
     assert (reaped.status_code, reaped.headers["location"]) == (303, "/console/service")
     assert re.search(r"files? of deleted datasets deleted\.", page(visitor, "/console/service").text)

@@ -106,9 +106,11 @@ def test_what_cannot_be_made_is_refused(
 def test_positions_of_the_service_are_listed(
     client: httpx2.Client, orders: str, register: Register, visitor: httpx2.Client
 ) -> None:
-    register(description="all")
-    [row] = listed(page(visitor, PATH))
-    assert row[1] == "webhook"
+    webhooks = [register(description="all rows"), register()]
+    rows = listed(root := page(visitor, PATH))
+    assert {row[1] for row in rows} == {"webhook"}
+    for webhook, title in zip(webhooks, ("all rows", webhooks[1]["url"]), strict=True):
+        assert root.link(title) == f"/console/webhooks/{webhook['id']}"
 
 
 def test_without_consumers_there_is_the_command_for_one(orders: str, visitor: httpx2.Client) -> None:

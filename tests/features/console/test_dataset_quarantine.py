@@ -62,7 +62,7 @@ def test_a_record_is_repaired_in_place_and_written(
         done = submit(visitor, root, f"{PATH}/redrive", **{"value of id": "7"})
     assert done.status_code == 303, done.text
     after = page(visitor, PATH)
-    assert "1 written." in after.one("p", class_="notice").text
+    assert after.one("p", class_="good", role="status").text == "1 written."
     assert len(records_of(after)) == 2
     assert {"id": 7, "note": HOSTILE} in client.get(f"{bad}/rows").json()["rows"]
     assert "Redriven" in after.text
@@ -73,8 +73,12 @@ def test_a_repair_that_is_wrong_again_comes_back(bad: str, visitor: httpx2.Clien
     with service.working():
         submit(visitor, root, f"{PATH}/redrive", **{"value of id": "still wrong"})
     after = page(visitor, PATH)
-    assert "1 in quarantine again" in after.one("p", class_="notice").text
+    notice = after.one("p", role="alert")
+    assert "bad" in notice.attributes["class"].split()
+    assert "not done" in notice.text
+    assert "0 written. 1 in quarantine again: id: expected int64" in notice.text
     assert len(records_of(after)) == 3
+    assert not page(visitor, PATH).all("p", class_="notice")
 
 
 def test_records_that_fail_alike_are_written_together(
@@ -84,7 +88,10 @@ def test_records_that_fail_alike_are_written_together(
     root = page(visitor, PATH)
     groups = root.all("table")[0].rows()[1:]
     assert [(row[0], row[1]) for row in groups] == [("id", "3"), ("note", "1")]
-    assert groups[0][2] == "Redrive all 3 like it"
+    assert [row[2] for row in groups] == ["Redrive 3 at id as sent", "Redrive 1 at note as sent"]
+    buttons = [each.text for each in root.all("button") if each.text.startswith("Redrive record")]
+    assert len(buttons) == 4
+    assert all(each.endswith("with this repair") for each in buttons)
     with service.working():
         assert submit(visitor, root, f"{PATH}/redrives").status_code == 303
     assert "3 in quarantine again" in page(visitor, PATH).one("p", class_="notice").text
@@ -169,7 +176,9 @@ def test_long_records_do_not_make_the_page_large(
 
 
 def test_an_empty_quarantine_explains_itself(orders: str, visitor: httpx2.Client) -> None:
-    assert "--on-error quarantine" in page(visitor, PATH).text
+    empty = page(visitor, PATH).one("div", class_="empty").text
+    assert "--on-error quarantine" in empty
+    assert "Quarantine keeps records that a write could not use" in empty
     assert "No record here" in page(visitor, f"{PATH}?job=01a1fc66-ec58-712b-a89d-806d9bf2aa3c").text
 
 

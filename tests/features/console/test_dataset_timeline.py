@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.http import ORDERS, upsert
 from tests.support.pages import PageElement, checked_page, page, submit
+from tests.support.races import overtaken
 from tests.support.schema_changes import change
 from tests.support.service import Service
 
@@ -85,6 +86,20 @@ def test_ranges_and_kinds_select(history: str, visitor: httpx2.Client) -> None:
     nothing = page(visitor, f"{PATH}?kind=restores")
     assert "Nothing of this kind" in nothing.text
     assert nothing.link("The whole timeline") == PATH
+
+
+def test_a_write_that_was_planned_again_names_what_won(
+    client: httpx2.Client, service: Service, orders: str, visitor: httpx2.Client
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "slow"}))
+    overtaken(service, lambda: client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "fast"})))
+    root = page(visitor, PATH)
+    [slow] = [row for row in instants(root) if row[0] == "v2"]
+    assert "planned again after v1 (1 time)" in slow[2]
+    assert root.link("v1") == f"{PATH}?version=1"
+    assert "planned again" not in " ".join(next(row for row in instants(root) if row[0] == "v1"))
+    shown = [page(visitor, each).one("section", id="instant").text for each in links_of(root)]
+    assert sum("planned again after v1 (1 time), since other commits" in each for each in shown) == 1
 
 
 def test_pages_of_a_range_follow_each_other(

@@ -132,6 +132,21 @@ def test_files_of_a_run_are_downloaded_with_the_session(
     assert page(visitor, f"/console{export}/runs/9/files/{name}", status=404).one("div", role="alert")
 
 
+def test_files_have_the_type_that_the_api_gives(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Service
+) -> None:
+    write(client, service, orders, upsert({"id": 1}))
+    client.post(f"{orders}/exports", json=ONCE | {"format": "csv"})
+    service.work()
+    [made] = client.get(f"{orders}/exports").json()["items"]
+    root = page(visitor, f"/console/exports/{made['id']}")
+    for row in ("manifest.json", files_of(root).rows()[1][0]):
+        path = root.link(row)
+        kind = visitor.get(path).headers["content-type"]
+        assert kind == client.get(path.removeprefix("/console")).headers["content-type"]
+        assert kind.count("charset") <= 1
+
+
 def test_a_large_file_arrives_whole(
     client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Service
 ) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 from sqlalchemy import text
 
+from app.features.alerts.declared import ALERTS
+from app.features.alerts.repository import AlertStore
+from app.features.alerts.service.evaluate import Evaluate
 from app.features.console.pages.standstill import chain_to
 from app.features.monitoring.compose import sample_datasets
+from app.features.monitoring.repository.numbers import NumberStore
 from app.features.monitoring.service.sample_datasets import SAMPLE_TASK
+from app.features.monitoring.values import Sample
 from tests.support.http import upsert
 from tests.support.leaders import end_lease
 from tests.support.pages import PageElement, page
@@ -64,6 +70,46 @@ def test_what_needs_attention_leads_to_its_cause(
     assert root.link("orders: is late: no commit came as expected") == "/console/datasets/orders"
     assert "no write has come as expected" in root.one("ol", class_="chain").text
     assert figures(root)["Late"] == "1"
+
+
+def test_alerts_name_what_they_are_about(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}))
+    service.work()
+    sample(service)
+    tenant = client.get("/me").json()["tenant"]
+    with service.database.tenant(tenant["id"]) as connection:
+        connection.execute(text("UPDATE datasets SET expected_every_seconds = 1"))
+        connection.execute(text("UPDATE heads SET committed_at = now() - interval '400 days'"))
+    [alert] = [each for each in ALERTS if each.name == "dataset-late"]
+    now = datetime.now(UTC)
+    times = iter([now - timedelta(hours=1), now, now])
+    evaluate = Evaluate([alert], AlertStore(service.database), {}, now=lambda: next(times))
+    samples = [Sample("headwater_gather_ok", {"part": "x"}, 1), *NumberStore(service.database).late()]
+    evaluate(samples)
+    evaluate(samples)
+    try:
+        root = page(visitor, "/console")
+        [concern] = [each.text for each in root.all("li") if "dataset-late:" in each.text]
+        assert f"dataset=orders tenant={tenant['name']}" in concern
+        assert "GET /overview" in concern
+    finally:
+        evaluate([Sample("headwater_gather_ok", {"part": "x"}, 1)])
+
+
+def test_counts_of_before_the_last_commit_say_so(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}))
+    service.work()
+    sample(service)
+    pages = ("/console", "/console/datasets", "/console/datasets/orders")
+    assert not [each for each in pages if "as of" in page(visitor, each).one("main").text]
+    client.post(f"{orders}/writes", json=upsert({"id": 2}))
+    service.work()
+    for each in pages:
+        assert "as of" in page(visitor, each).one("main").text
 
 
 def test_a_reader_without_the_right_sees_no_health_of_the_service(

@@ -13,9 +13,10 @@ from app.features.console.rendering import asset_version, assets
 from app.http.auth import PUBLIC
 from app.http.response import ApiResponse
 
+# The framework adds the charset to texts.
 _TYPES: Final = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
+    "css": "text/css",
+    "js": "text/javascript",
     "svg": "image/svg+xml",
 }
 AssetName: TypeAlias = Annotated[str, PathParameter(description="The name of a file.")]

@@ -28,8 +28,12 @@ _TOO_LARGE: Final[Mapping[str, Any]] = {
     "status": TOO_LARGE,
     "detail": f"a browser gets files of at most {_FILE_BYTES_MAX // 1024**3} GiB: use the command line",
 }
-_SENT: Final = ("content-length", "content-disposition", "content-range", "accept-ranges", "etag")
-_CONDITIONS: Final = ("range", "if-range")
+# The type is one of them: as that of a response, the framework would add a second charset to it.
+_SENT: Final = (
+    *("content-type", "content-length", "content-disposition", "content-range", "accept-ranges", "etag"),
+    *("location", "preference-applied"),
+)
+_CONDITIONS: Final = ("range", "if-range", "prefer")
 ExportReference: TypeAlias = Annotated[str, PathParameter(description="The id of an export.")]
 RunReference: TypeAlias = Annotated[int, PathParameter(description="The number of a run.")]
 RunFileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file.")]
@@ -42,7 +46,7 @@ RunFileName: TypeAlias = Annotated[str, PathParameter(description="The name of a
 async def get_export_file(
     request: ApiRequest, export: ExportReference, number: RunReference, name: RunFileName
 ) -> Stream | ApiResponse[str]:
-    """A file of a run of an export, as the API returns it to the key of the session."""
+    """A file of a run of an export, or a link to it, as the API returns it to the key of the session."""
     session: Any = request.auth
     assert isinstance(session, ConsoleSession)
     inner = InnerRequests(request.scope, request.receive, session.credential)
@@ -54,13 +58,8 @@ async def get_export_file(
             return _problem(problem_of(await stream.whole()))
     except (ResponseTooLarge, ResponseTooSlow) as error:
         return _problem(_TOO_LARGE if isinstance(error, ResponseTooLarge) else TOO_SLOW)
-    sent = {each.title(): stream.headers[each] for each in _SENT if each in stream.headers}
-    return Stream(
-        stream.body,
-        status_code=stream.status,
-        media_type=stream.headers.get("content-type", "application/octet-stream"),
-        headers={**PAGE_HEADERS, **sent},
-    )
+    sent = {each: stream.headers[each] for each in _SENT if each in stream.headers}
+    return Stream(stream.body, status_code=stream.status, headers={**PAGE_HEADERS, **sent})
 
 
 def _problem(members: Mapping[str, Any]) -> ApiResponse[str]:

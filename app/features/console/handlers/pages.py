@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import unquote
 
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
@@ -16,7 +15,7 @@ from app.features.console.handlers.credentials import (
     refuse_unknown_form,
 )
 from app.features.console.handlers.forms import read_form
-from app.features.console.handlers.responses import NOTICE, html, notice_cookie, see_other, sign_in_path
+from app.features.console.handlers.responses import html, notice_cookie, notice_of, see_other, sign_in_path
 from app.features.console.inner_requests import InnerRequests
 from app.features.console.page import ConsoleAction, ConsolePage, Context, Done
 from app.features.console.rendering import render
@@ -62,7 +61,7 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
         refuse_other_sites(request, public_url)
         form = await read_form(request, threads)
         refuse_unknown_form(_session(request), form.text("token"))
-        visit = _visit(request, public_url, threads)
+        visit = _visit(request, public_url, threads, form.text("range"))
         try:
             outcome = await action.run(visit, form)
         except ApiProblem as problem:
@@ -76,8 +75,9 @@ def action_handler(action: ConsoleAction) -> HTTPRouteHandler:
             context = {**values, "form": form, "problem": problem}
             return html(await _rendered(action.page.template, visit, context), status=problem.status)
         if isinstance(outcome, Done):
-            cookie = notice_cookie(outcome.notice, secure=is_secure(request, public_url))
-            return see_other(outcome.to, cookies=(cookie,))
+            secure = is_secure(request, public_url)
+            cookie = notice_cookie(outcome.notice, outcome.kind, secure=secure)
+            return see_other(visit.keep(outcome.to), cookies=(cookie,))
         return html(await _rendered(outcome.template, visit, outcome.context))
 
     return post_form
@@ -89,8 +89,12 @@ def _session(request: ApiRequest) -> ConsoleSession:
     return session
 
 
-def _visit(request: ApiRequest, public_url: str, threads: Threads) -> Visit:
+def _visit(request: ApiRequest, public_url: str, threads: Threads, form_range: str = "") -> Visit:
+    """`form_range`: the range of time of the page of a form, which the path of the form does not name."""
     session = _session(request)
+    query = dict(request.query_params)
+    time_range = query.pop("range", "") or form_range
+    notice, kind = notice_of(request.cookies)
     sender = InnerRequests(request.scope, request.receive, session.credential)
     return Visit(
         api=PageApi(sender, threads),
@@ -98,9 +102,11 @@ def _visit(request: ApiRequest, public_url: str, threads: Threads) -> Visit:
         url=public_url,
         path=request.scope["path"],
         variables=dict(request.path_params),
-        query=dict(request.query_params),
+        query=query,
         form_token=session.form_token,
-        notice=unquote(request.cookies.get(NOTICE, "")),
+        range=time_range,
+        notice=notice,
+        notice_kind=kind,
     )
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 from litestar import MediaType, Request, Response
 from litestar.datastructures import Cookie
 
 from app.features.console.rendering import render
+from app.features.console.visit import NoticeKind
 from app.http.response import ApiResponse
 
 _UNAUTHORIZED: Final = 401
 _NOTICE_SECONDS: Final = 30
-NOTICE: Final = "headwater_console_notice"
-"""The cookie with the notice that the next page shows."""
+# A browser stores 4,096 bytes of a cookie, and a character can be 12 of its encoded form.
+_NOTICE_CHARACTERS_MAX: Final = 300
+_NOTICE: Final = "headwater_console_notice"
+_KINDS: Final[tuple[NoticeKind, ...]] = ("good", "warning", "bad")
 # Without inline script or style: everything comes from this origin.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -50,17 +53,27 @@ def see_other(target: str, *, cookies: tuple[Cookie, ...] = ()) -> ApiResponse[s
     )
 
 
-def notice_cookie(notice: str, *, secure: bool) -> Cookie:
-    """The cookie of a notice, which the next page shows; an empty one removes it. `secure`: it is for HTTPS only."""
+def notice_cookie(notice: str, kind: NoticeKind = "good", *, secure: bool) -> Cookie:
+    """The cookie of a notice, or of the beginning of a long one, which the next page shows; an empty one removes it.
+
+    `secure`: it is for HTTPS only.
+    """
     return Cookie(
-        key=NOTICE,
-        value=quote(notice),
+        key=_NOTICE,
+        value=f"{kind}.{quote(notice[:_NOTICE_CHARACTERS_MAX])}" if notice else "",
         path="/console",
         max_age=_NOTICE_SECONDS if notice else 0,
         httponly=True,
         secure=secure,
         samesite="lax",
     )
+
+
+def notice_of(cookies: Mapping[str, str]) -> tuple[str, NoticeKind]:
+    """The notice that a browser has sent, and its kind."""
+    name, _, text = cookies.get(_NOTICE, "").partition(".")
+    kind = next((each for each in _KINDS if each == name), None)
+    return ("", "good") if kind is None else (unquote(text), kind)
 
 
 def sign_in_path(target: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
 from app.features.console.visit import PagePart, Visit, path_of, together
 
@@ -49,7 +50,7 @@ async def _read(visit: Visit) -> Context:
     path = path_of("datasets", reference)
     frame, hours, lineage, statistics, jobs, failures = await together(
         dataset_frame(visit),
-        visit.api.part("/overview/hours", dataset=reference),
+        visit.api.part("/overview/hours", dataset=reference, hours=hours_of(visit)),
         visit.api.part("/lineage", dataset=reference),
         visit.api.part(f"{path}/statistics"),
         visit.api.part("/jobs", dataset=reference, kind="write", state="succeeded", page_size=_JOBS),
@@ -59,7 +60,7 @@ async def _read(visit: Visit) -> Context:
     inputs, readers = _neighbours(dataset["id"], lineage)
     return {
         **frame,
-        "hours": hours,
+        "hours": hour_bars(hours),
         "lineage": lineage,
         "inputs": inputs,
         "readers": readers,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from app.features.console.page import Context
@@ -16,7 +18,7 @@ _UNKNOWN: Final = (
 
 async def dataset_frame(visit: Visit) -> Context:
     """The values of `dataset_layout.html`: `dataset` as GET /datasets/{dataset} has it, `overview` as GET /overview
-    has it, and `tab`, the word of the tab by the path. Raises ApiProblem.
+    has it, `counts_at` of it, and `tab`, the word of the tab by the path. Raises ApiProblem.
     """
     reference = visit.variables["dataset"]
     dataset, listed = await together(
@@ -25,7 +27,26 @@ async def dataset_frame(visit: Visit) -> Context:
     if dataset["name"] != reference:
         listed = await visit.api.part("/overview", name=dataset["name"])
     items = [] if listed.problem else listed.value["items"]
-    return {"dataset": dataset, "overview": _overview(items, dataset), "tab": _tab(visit)}
+    overview = _overview(items, dataset)
+    return {
+        "dataset": dataset,
+        "overview": overview,
+        "counts_at": counts_at([{**overview, "committed_at": dataset["committed_at"]}]),
+        "tab": _tab(visit),
+    }
+
+
+def counts_at(overviews: Iterable[Mapping[str, Any]]) -> str | None:
+    """When the rows and bytes of datasets were counted, as far as commits have followed: the earliest such time. None
+    if all counts are those of the latest versions.
+    """
+    times: list[str] = [
+        each["sampled_at"]
+        for each in overviews
+        if each["sampled_at"] and each["committed_at"]
+        if datetime.fromisoformat(each["sampled_at"]) < datetime.fromisoformat(each["committed_at"])
+    ]
+    return min(times, key=datetime.fromisoformat, default=None)
 
 
 def _overview(items: list[dict[str, Any]], dataset: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.dataset_frame import counts_at
 from app.features.console.pages.field_values import place_in_list
 from app.features.console.visit import Visit
 
@@ -45,6 +46,7 @@ async def _read(visit: Visit) -> Context:
     return {
         "items": items[start : start + _SHOWN],
         "count": len(items),
+        "counts_at": counts_at(page["items"]),
         "start": start,
         "shown": _SHOWN,
         "next_token": page["next_page_token"],

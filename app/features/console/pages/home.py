@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.dataset_frame import counts_at
+from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to
 from app.features.console.visit import ApiProblem, PagePart, Visit, together
 
@@ -33,9 +35,10 @@ async def _read(visit: Visit) -> Context:
     if not visit.may("read"):
         health = await service_health(visit)
         return {"concerns": list(_of_service(health)), "health": health}
+    span = visit.span or _DAY
     page, hours, failures, health = await together(
         visit.api.get("/overview", page_size=_DATASETS),
-        visit.api.part("/overview/hours"),
+        visit.api.part("/overview/hours", hours=hours_of(visit)),
         visit.api.part("/jobs", state="failed", page_size=_FAILED_JOBS),
         service_health(visit),
     )
@@ -46,17 +49,18 @@ async def _read(visit: Visit) -> Context:
     concerns = [
         *_of_service(health),
         *_of_datasets(datasets, visit.now),
-        *_of_jobs(jobs, visit.now),
+        *_of_jobs(jobs, visit.now - span),
     ]
     concerns.sort(key=lambda each: each.kind != "bad")
     return {
         "datasets": datasets,
+        "counts_at": counts_at(datasets),
         "partial": sum(each["problems"] is None for each in datasets),
         "more": page["next_page_token"] is not None,
         "busiest": sorted((each for each in datasets if each["rows_in"]), key=lambda each: -each["rows_in"])[
             :_BUSIEST
         ],
-        "hours": hours,
+        "hours": hour_bars(hours),
         "concerns": concerns[:_LISTED],
         "concerns_left": max(len(concerns) - _LISTED, 0),
         "late": late[0] if late else None,
@@ -96,7 +100,12 @@ def _of_service(health: PagePart) -> Iterator[Concern]:
     for alert in health.value["alerts"]:
         kind = "bad" if alert["severity"] == "critical" else "warning"
         yield Concern(
-            kind, alert["summary"], alert["name"], "/console/service", alert["action"], alert["fired_at"]
+            kind,
+            alert["summary"],
+            alert["name"],
+            "/console/service",
+            ". ".join(filter(None, (alert["detail"], alert["action"]))),
+            alert["fired_at"],
         )
     for name, check in health.value["checks"].items():
         if not check["ok"]:
@@ -127,12 +136,12 @@ def _of_datasets(datasets: Iterable[Mapping[str, Any]], now: datetime) -> Iterat
             yield Concern("warning", words, name, f"{page}/consumers")
 
 
-def _of_jobs(jobs: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[Concern]:
-    """The last jobs that have failed, those with the same error as one."""
+def _of_jobs(jobs: Iterable[Mapping[str, Any]], since: datetime) -> Iterator[Concern]:
+    """The last jobs that have failed since then, those with the same error as one."""
     by_error: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for job in jobs:
         at = job["finished_at"]
-        if at is not None and now - datetime.fromisoformat(at) < _DAY:
+        if at is not None and datetime.fromisoformat(at) > since:
             by_error.setdefault((job["kind"], (job["error"] or {}).get("detail", "")), []).append(job)
     for (kind, detail), alike in by_error.items():
         words = f"a {kind} has failed" if len(alike) == 1 else f"the last {len(alike)} of {kind} have failed"

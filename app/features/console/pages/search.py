@@ -9,7 +9,8 @@ from urllib.parse import quote
 from uuid import UUID
 
 from app.features.console.page import ConsolePage, Context
-from app.features.console.visit import PagePart, Visit, path_of, together
+from app.features.console.pages.feed.shared import unnamed_key
+from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _NOT_FOUND: Final = 404
 _DATASETS: Final = 20
@@ -126,8 +127,22 @@ async def _in_dataset(visit: Visit, dataset: str, rest: str) -> _Outcome:
     definition: dict[str, Any] = part.value
     row = PagePart()
     if definition["record_key"] and "/" not in rest:
-        row = await visit.api.part(path_of("datasets", dataset, "rows", rest))
+        row = await _row(visit, definition, rest)
     return list(_matches_in(definition, rest, row)), row if row.problem is not None else None
+
+
+async def _row(visit: Visit, dataset: dict[str, Any], key: str) -> PagePart:
+    """The row of a key, as it is typed."""
+    members = unnamed_key(dataset, quote(key))
+    if members is None:
+        return await visit.api.part(path_of("datasets", dataset["name"], "rows", key))
+    try:
+        path = path_of("datasets", dataset["name"], "rows", "lookup")
+        answer = await visit.api.send("POST", path, {"keys": [members]})
+    except ApiProblem as problem:
+        return PagePart(problem=problem)
+    row = answer["items"][0]["row"]
+    return PagePart(row) if row is not None else PagePart(problem=ApiProblem({"status": _NOT_FOUND}))
 
 
 def _matches_in(dataset: dict[str, Any], rest: str, row: PagePart) -> Iterator[Match]:

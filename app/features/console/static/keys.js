@@ -57,7 +57,8 @@ export function addKeys() {
     if (event.target.matches(fields) || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" && event.target !== document.body) return;
     if (Date.now() - went < 1000 && pages[event.key]) {
-      location.href = pages[event.key];
+      const range = new URLSearchParams(location.search).get("range");
+      location.href = pages[event.key] + (range ? `?range=${encodeURIComponent(range)}` : "");
       return;
     }
     if (event.key === "g") { went = Date.now(); return; }

@@ -43,6 +43,27 @@ export function followFeed(prepare) {
     fresh.hidden = count === 0;
     fresh.textContent = `${count.toLocaleString("en")} new`;
   };
+  // The head of the page has the version and the time of the latest commit, and when its rows were counted.
+  const showHead = (part) => {
+    const head = document.querySelector("[data-head]");
+    const { version, committed } = part.dataset;
+    if (!head || !committed || Number(version) <= Number(head.dataset.head)) return;
+    head.dataset.head = version;
+    head.querySelector("[data-version]").textContent = `v${Number(version).toLocaleString("en")}`;
+    const time = (at) => Object.assign(document.createElement("time"), { dateTime: at, textContent: "just now" });
+    const last = time(committed);
+    last.dataset.distance = "";
+    head.querySelector("[data-committed]").replaceChildren(last);
+    const counted = head.querySelector("[data-counted]");
+    if (counted && !counted.querySelector(".note")) {
+      const note = Object.assign(document.createElement("span"), { className: "note" });
+      const at = time(counted.dataset.counted);
+      at.dataset.distance = "";
+      note.append("as of ", at);
+      counted.append(" ", note);
+    }
+    prepare(head);
+  };
   const add = () => {
     const bodies = waiting.splice(0).flatMap((each) => [...each.tBodies].reverse());
     for (const body of bodies) {
@@ -61,6 +82,7 @@ export function followFeed(prepare) {
   const take = (part) => {
     address.searchParams.set("since", part.dataset.next);
     const changes = Number(part.dataset.count);
+    if (!paused) showHead(part);
     if (!changes) return;
     // A table without signs has got its first removed or corrected row: the page shows them from now on.
     if ("plain" in table.dataset && "ops" in part.dataset) { location.reload(); return; }

@@ -181,12 +181,17 @@ def part(response: httpx2.Response) -> Any:
 
 
 @pytest.mark.usefixtures("story")
-def test_the_tail_continues_where_the_page_ends(visitor: httpx2.Client, write: Any) -> None:
+def test_the_tail_continues_where_the_page_ends(
+    client: httpx2.Client, visitor: httpx2.Client, write: Any
+) -> None:
     live = page(visitor, f"{PATH}?where=id%20%3C%205").one("div", class_="live-bar").attributes["data-live"]
     assert live == f"{PATH}/more?since=5&where=id+%3C+5"
     write({"id": 3, "note": "x"}, {"id": 7, "note": "y"})
     more = part(visitor.get(live))
     assert more.attributes["data-next"] == "7"
+    head = client.get("/datasets/orders").json()
+    assert more.attributes["data-version"] == str(head["version"])
+    assert more.attributes["data-committed"] == head["committed_at"]
     assert (more.attributes["data-count"], more.attributes["data-pending"]) == ("1", "0")
     assert [[cell.text for cell in row.all("td")] for row in more.all("tr") if row.all("td")] == [
         ["5", "+A", "3", "x", ""]

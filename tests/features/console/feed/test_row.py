@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.http import upsert
 from tests.support.pages import page
 
 PATH = "/console/datasets/orders/rows/row"
@@ -106,3 +107,25 @@ def test_a_reader_of_a_part_sees_no_writers(restricted: Any) -> None:
     assert "Who wrote what is not shown" in root.text
     assert "plant" not in root.text
     assert "no row has the key" in page(reader, f"{PATH}?key=2").text
+
+
+@pytest.mark.parametrize("key", ["", "lookup", "/", "a/b", "..", "row", "50%", "it's", " ", "a,b"])
+def test_any_text_is_a_key(client: httpx2.Client, visitor: httpx2.Client, service: Any, key: str) -> None:
+    definition = {
+        "name": "texts",
+        "schema": {"fields": [{"name": "the key", "type": "string"}, {"name": "n", "type": "int64"}]},
+        "record_key": ["the key"],
+    }
+    assert client.post("/datasets", json=definition).status_code == 201
+    for number in (1, 2):
+        rows = [{"the key": key, "n": number}, {"the key": "other", "n": 9}]
+        client.post("/datasets/texts/writes", json=upsert(*rows))
+        service.work()
+    table = page(visitor, "/console/datasets/texts/rows").one("table").one("tbody")
+    links = [each.attributes["href"] for each in table.all("a") if each.text != "other"]
+    root = page(visitor, links[0])
+    assert values(root) == {"the key": key.strip(), "n": "2"}
+    assert [row[2] for row in history(root)] == ["−C → +C", "+A"]
+    earlier = page(visitor, f"{links[0]}&version=1")
+    assert values(earlier)["n"] == "1"
+    assert "texts/rows/row?key=" in links[0]

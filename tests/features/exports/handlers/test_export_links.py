@@ -11,7 +11,7 @@ import pytest
 from app.access.tenants.values import KeyScope
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.exports import exported
-from tests.support.http import ORDERS, problem, upsert
+from tests.support.http import ORDERS, TLS, problem, upsert
 from tests.support.linking import linking_service
 from tests.support.postgres import TestServer
 from tests.support.service import Service
@@ -61,6 +61,20 @@ def test_client_that_prefers_it_is_sent_to_the_storage(owner: httpx2.Client, fil
         # A range is requested from the storage.
         ranged = owner.get(file, headers=REDIRECT | {"Range": "bytes=0-0"})
         assert ranged.status_code == 307
+
+
+def test_browser_that_prefers_it_is_sent_to_the_storage(
+    linking: Service, owner: httpx2.Client, files: list[str]
+) -> None:
+    key = owner.headers["authorization"].removeprefix("Bearer ")
+    with httpx2.Client(base_url=linking.url, trust_env=False, verify=TLS) as browser:
+        assert browser.post("/console/session", data={"api_key": key}).status_code == 303
+        answer = browser.get(f"/console{files[0]}", headers=REDIRECT)
+        assert (answer.status_code, answer.content) == (307, b"")
+        assert answer.headers["preference-applied"] == "redirect"
+        assert urlsplit(answer.headers["location"]).netloc == "s3.example.com"
+        assert answer.headers["cache-control"] == "private, no-store"
+        assert browser.get(f"/console{files[0]}").status_code == 200
 
 
 def test_other_clients_get_the_file(owner: httpx2.Client, files: list[str]) -> None:

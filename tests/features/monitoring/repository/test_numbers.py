@@ -192,11 +192,11 @@ def test_dataset_is_late_after_three_of_its_gaps(
         gap=gap,
         seconds=seconds,
     )
-    found = numbers.late()
-    assert value(found, "headwater_datasets_late") == late
-    named = [each for each in found if each.labels]
-    assert [each.labels["dataset"] for each in named] == [dataset.definition.name] * late
-    assert all(700 <= each.value < 760 for each in named)
+    samples = numbers.late()
+    assert value(samples, "headwater_datasets_late") == late
+    series = [each for each in samples if each.labels]
+    assert [each.labels["dataset"] for each in series] == [dataset.definition.name] * late
+    assert all(700 <= each.value < 760 for each in series)
 
 
 def test_expected_time_of_a_dataset_counts_in_place_of_its_gaps(

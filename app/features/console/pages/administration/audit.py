@@ -23,6 +23,8 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
 async def _read(visit: Visit) -> Context:
     query = visit.query
     times = {name: query.get(name, "") for name in ("since_time", "until_time")}
+    if not any(times.values()) and visit.since is not None:
+        times["since_time"] = visit.since.strftime("%Y-%m-%dT%H:%M:%S")
     page, keys, tenants = await together(
         visit.api.get(
             "/audit",
@@ -41,13 +43,14 @@ async def _read(visit: Visit) -> Context:
     return {
         "items": page["items"],
         "next_token": page["next_page_token"],
+        "times": times,
         "outcomes": _OUTCOMES,
         "sources": _VIA,
         "kinds": _KINDS,
         "keys": keys,
         "names": {each["id"]: each["name"] for each in (*keys, *tenants) if each["name"]},
         "tenant_names": {each["id"]: each["name"] for each in tenants},
-        "filtered": any(value for name, value in query.items() if name != "page_token"),
+        "filtered": bool(visit.range) or any(value for name, value in query.items() if name != "page_token"),
     }
 
 

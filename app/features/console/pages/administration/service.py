@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
+from app.features.console.rendering import byte_size
 from app.features.console.visit import ApiProblem, Visit, together
 
 _LARGEST: Final = 25
@@ -23,6 +24,14 @@ _WHAT_TO_DO: Final[Mapping[str, str]] = {
 }
 
 
+class StoredKind(NamedTuple):
+    """Something that fills the storage or its disk. `size_bytes`: None if it is not known."""
+
+    name: str
+    size_bytes: int | None
+    note: str
+
+
 async def _read(visit: Visit) -> Context:
     health, largest, tenants = await together(
         _health(visit),
@@ -36,10 +45,40 @@ async def _read(visit: Visit) -> Context:
         "what_to_do": _WHAT_TO_DO,
         "disks": disks,
         "largest": largest,
+        "kinds": [] if largest.value is None else list(_kinds(largest.value["sums"], disks)),
         "largest_bytes": total_bytes,
         "versions": sorted({each["version"] for each in health["processes"] if each["alive"]}),
         "administration": tenants.problem is None,
     }
+
+
+def _kinds(sums: Mapping[str, Any], disks: Mapping[str, Mapping[str, Any]]) -> Iterator[StoredKind]:
+    """What fills the storage and the disk. What is left over is only known where there is one disk."""
+    quarantine = sums["quarantine_bytes"]
+    words = f", the quarantine ({byte_size(quarantine)})" if quarantine else ""
+    yield StoredKind(
+        "Files of datasets", sums["dataset_bytes"], f"all versions, feeds, exports, results of reads{words}"
+    )
+    yield StoredKind(
+        "Rendered files", sums["rendered_bytes"], "for readers of open tables; made again on demand"
+    )
+    place = "on this machine" if sums["database_on_host"] else "on a server of its own"
+    yield StoredKind(
+        "Postgres", sums["database_bytes"], f"{place}: the catalogue, jobs, rows of small writes"
+    )
+    if not sums["files_on_disk"] or len(disks) != 1:
+        return
+    [disk] = disks.values()
+    file_bytes = sums["dataset_bytes"] + sums["rendered_bytes"]
+    file_bytes += (sums["database_bytes"] or 0) if sums["database_on_host"] else 0
+    other = disk["total_bytes"] - disk["free_bytes"] - file_bytes
+    yield StoredKind(
+        "Other",
+        max(other, 0),
+        "not known by kind: logs, rows that wait for their write, files that are about to be deleted, Redis, and what "
+        "is not of this service",
+    )
+    yield StoredKind("Free", disk["free_bytes"], "")
 
 
 async def _health(visit: Visit) -> Any:

@@ -21,7 +21,8 @@ _BY: Final = ("tenant", "dataset", "key")
 
 async def _read(visit: Visit) -> Context:
     last = _day("to", visit.query.get("to", ""), visit.now.date())
-    first = _day("from", visit.query.get("from", ""), last - min(timedelta(days=_DAYS - 1), last - date.min))
+    span = timedelta(days=_DAYS - 1) if visit.span is None else visit.span
+    first = _day("from", visit.query.get("from", ""), last - min(span, last - date.min))
     days = (last - first).days + 1
     if not 1 <= days <= _DAYS_MAX:
         raise FieldFault("from", f"expected a day of the {_DAYS_MAX} days up to `to`")

@@ -89,6 +89,9 @@ async def _read_more(visit: Visit) -> Context:
     # After a long pause the changes between are counted and not read.
     start = max(since, end - _BEHIND_MAX) if not view.selects else since
     page = await read_after(visit, view, start, key_columns(dataset), **wait)
+    if page.next_since > end:
+        # It was read before the wait: the page shows the version of now.
+        dataset = await visit.api.get(path_of("datasets", dataset["name"]))
     versions = await _versions(visit, dataset, page, view)
     surplus = page.surplus + start - since
     return {

@@ -140,7 +140,7 @@ async def _changes(
 
 def _net(dataset: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> list[NetChange]:
     """What the changes result in, by row, in the order of the first change of each."""
-    if all(key_text(dataset, each["row"]) for each in changes):
+    if all(key_text(dataset, each["row"]) is not None for each in changes):
         return _net_by_key(dataset, changes)
     return _net_by_values(changes)
 

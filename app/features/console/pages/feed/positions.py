@@ -110,8 +110,8 @@ def start_of(visit: Visit) -> dict[str, Any] | None:
 
 
 def span_of(visit: Visit) -> int:
-    """How many of the last changes a filter searches. Raises FieldFault."""
-    span = number_option(visit, "span") or _SPAN
+    """How many of the last changes a filter searches: of a range of time, as many as it can. Raises FieldFault."""
+    span = number_option(visit, "span") or (SPANS[-1] if visit.range else _SPAN)
     return min(max(span, 1), SPANS[-1])
 
 
@@ -129,10 +129,26 @@ async def read_from(visit: Visit, view: FeedView, start: Mapping[str, Any], keys
 async def read_latest(
     visit: Visit, view: FeedView, dataset: Mapping[str, Any], keys: Sequence[str], span: int
 ) -> FeedPage:
-    """The latest changes: as many as a page shows; with a filter, those of the last `span` that match."""
+    """The latest changes, within the range of time: as many as a page shows; with a filter, those of the last `span`
+    that match. Raises ApiProblem.
+    """
     back = span if view.selects else view.lines_max
-    start = max(dataset["next_offset"] - back, dataset["earliest_offset"])
+    start = max(dataset["next_offset"] - back, dataset["earliest_offset"], await _range_start(visit, view))
     return await read_after(visit, view, start, keys)
+
+
+async def _range_start(visit: Visit, view: FeedView) -> int:
+    """The offset at which the range of time begins; 0 without one, or if it begins before the feed."""
+    if visit.since is None:
+        return 0
+    path = path_of("datasets", view.dataset, "changes")
+    part = await visit.api.part(path, since_time=rfc3339(visit.since), limit=1)
+    if part.problem is not None:
+        if part.problem.code == "offset-expired":
+            return 0
+        raise part.problem
+    changes = part.value["changes"]
+    return int(changes[0]["offset"] if changes else part.value["next_since"])
 
 
 async def read_after(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import unquote
 
+from app.features.console.inner_requests import EncodedPath
 from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.feed.lines import FeedLine, feed_lines, instants_of
@@ -14,14 +15,16 @@ from app.features.console.pages.feed.shared import (
     column_names,
     console_path,
     key_columns,
+    key_condition,
     number_columns,
     problem_fields,
     row_path,
     shown_columns,
+    unnamed_key,
     version_or_time,
 )
 from app.features.console.pages.field_values import FieldFault
-from app.features.console.visit import ApiProblem, PagePart, Visit
+from app.features.console.visit import ApiProblem, PagePart, Visit, path_of
 
 _HISTORY: Final = 1_000
 _ROUNDS_MAX: Final = 20
@@ -43,7 +46,7 @@ async def _read(visit: Visit) -> Context:
         "key": text,
         "key_names": dataset["record_key"],
         "key_values": key_values,
-        "title": ", ".join(key_values),
+        "title": ", ".join(each if each.strip() else f'"{each}"' for each in key_values),
         "columns": columns,
         "names": column_names(dataset),
         "numbers": number_columns(dataset),
@@ -60,7 +63,7 @@ async def _read(visit: Visit) -> Context:
         "complete": True,
         "earlier": 0,
     }
-    if not text or not dataset["record_key"]:
+    if "key" not in visit.query or not dataset["record_key"]:
         return context
     try:
         options = version_or_time(visit)
@@ -91,6 +94,8 @@ async def _state(
     visit: Visit, dataset: Mapping[str, Any], text: str, options: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The row at a version: `row`, which is None without one, and the version that was `read`. Raises ApiProblem."""
+    if (key := unnamed_key(dataset, text)) is not None:
+        return await _by_lookup(visit, dataset, key, options)
     try:
         response = await visit.api.response("GET", row_path(dataset["name"], text), options=options)
     except ApiProblem as problem:
@@ -105,32 +110,41 @@ async def _state(
     return {**await visit.api.decoded(response), "read": int(response.headers["headwater-version"])}
 
 
+async def _by_lookup(
+    visit: Visit, dataset: Mapping[str, Any], key: Mapping[str, Any], options: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """As `_state`, by the request that finds rows of any keys."""
+    body = {"keys": [key], **{name: value for name, value in options.items() if value is not None}}
+    response = await visit.api.send("POST", path_of("datasets", dataset["name"], "rows", "lookup"), body)
+    [item] = response["items"]
+    return {"row": item["row"], "version": item["version"], "read": response["version"], "detail": ""}
+
+
 async def _history(
     visit: Visit, dataset: Mapping[str, Any], text: str
 ) -> tuple[Sequence[Mapping[str, Any]], bool]:
     """All changes of the key that are kept, and whether these are all. Raises ApiProblem."""
     changes: list[Mapping[str, Any]] = []
-    since: Any = None
+    since: Any = "earliest"
     if dataset["changelog"]["producer"] == "none":
         return changes, True
+    path, options = _history_request(dataset, text)
     for _ in range(_ROUNDS_MAX):
-        page = await visit.api.get(
-            row_path(dataset["name"], text),
-            history=True,
-            limit=_HISTORY,
-            since=since,
-            columns=_first(dataset),
-        )
+        page = await visit.api.get(path, limit=_HISTORY, since=since, **options)
         changes += page["changes"]
-        if page["complete"]:
+        if page.get("complete") or page.get("pending") == 0:
             return changes, True
         since = page["next_since"]
     return changes, False
 
 
-def _first(dataset: Mapping[str, Any]) -> str:
-    """A column: a history has all of them, and the row itself was read already."""
-    return key_columns(dataset)[0]
+def _history_request(dataset: Mapping[str, Any], text: str) -> tuple[EncodedPath, Mapping[str, Any]]:
+    """The path and the options with which the changes of a key are read."""
+    if unnamed_key(dataset, text) is not None:
+        options = {"where": key_condition(dataset, text), "form": "two_event", "vocabulary": "standard"}
+        return path_of("datasets", dataset["name"], "changes"), options
+    # A history has all columns, and the row itself was read already.
+    return row_path(dataset["name"], text), {"history": True, "columns": key_columns(dataset)[0]}
 
 
 def _joined(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

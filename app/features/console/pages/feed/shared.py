@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -74,12 +74,40 @@ def key_text(dataset: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:
         if value is None:
             return None
         texts.append(str(value).lower() if isinstance(value, bool) else str(value))
-    return ",".join(quote(text, safe=":") for text in texts) or None
+    return ",".join(quote(text, safe=":") for text in texts) if texts else None
 
 
 def row_path(dataset: str, key: str) -> EncodedPath:
     """The path of the row in the API. `key`: in the form of `key_text`, or as a person types it."""
     return EncodedPath(f"{path_of('datasets', dataset, 'rows')}/{quote(key, safe='%,:')}")
+
+
+def unnamed_key(dataset: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """The key as an object, if no path of the API names its row: it is empty, `lookup`, or made of slashes alone.
+
+    None for any other key.
+    """
+    text = unquote(key)
+    if len(dataset["record_key"]) != 1 or text.strip("/") not in ("", "lookup"):
+        return None
+    *structs, last = _key_path(dataset)
+    members: Mapping[str, Any] = {last: text}
+    for name in reversed(structs):
+        members = {name: members}
+    return members
+
+
+def key_condition(dataset: Mapping[str, Any], key: str) -> str:
+    """The filter for the changes of an unnamed key."""
+    column = ".".join('"{}"'.format(name.replace('"', '""')) for name in _key_path(dataset))
+    text = unquote(key).replace("'", "''")
+    return f"{column} = '{text}'"
+
+
+def _key_path(dataset: Mapping[str, Any]) -> list[str]:
+    """The way to the value of a key of one field: a column, and members of structs."""
+    [name] = dataset["record_key"]
+    return [name] if name in column_names(dataset) else _parts(name)
 
 
 def key_columns(dataset: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Any, Final
 
@@ -28,7 +29,9 @@ async def _read(visit: Visit) -> Context:
         visit.api.part(f"{base}/consumers", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token")),
         _hidden(visit),
     )
-    items = [] if consumers.problem else [_entry(visit, each, hidden) for each in consumers.value["items"]]
+    consumer_items = [] if consumers.problem else consumers.value["items"]
+    titles = await _titles(visit, frame["dataset"]["name"], {each["kind"] for each in consumer_items})
+    items = [_entry(visit, each, hidden, titles) for each in consumer_items]
     # Who lags most is first; a name decides between those that lag alike.
     items.sort(key=lambda each: (-(each["lag"] or {}).get("changes", 0), each["name"]))
     name = visit.query.get("consumer")
@@ -52,8 +55,31 @@ async def _hidden(visit: Visit) -> Callable[[str], bool]:
     return lambda identity: identity not in seen
 
 
-def _entry(visit: Visit, consumer: Mapping[str, Any], hidden: Callable[[str], bool]) -> dict[str, Any]:
-    """A consumer with when its lag began, and its position in words."""
+async def _titles(visit: Visit, dataset: str, kinds: AbstractSet[str]) -> dict[str, str]:
+    """What people call the views, webhooks and exports that follow, by id: of the first ones."""
+    lists = {
+        "/views": ("view",),
+        "/webhooks": ("webhook", "partition_webhook"),
+        path_of("datasets", dataset, "exports"): ("export",),
+    }
+    paths = [path for path, of_list in lists.items() if not kinds.isdisjoint(of_list)]
+    parts = await together(
+        *(
+            visit.api.part(path, page_size=_PAGE_SIZE, dataset=dataset if path == "/webhooks" else None)
+            for path in paths
+        )
+    )
+    items = [item for part in parts if part.problem is None for item in part.value["items"]]
+    titles = {
+        each["id"]: each.get("name") or each.get("description") or each.get("url") or "" for each in items
+    }
+    return {item_id: title for item_id, title in titles.items() if title}
+
+
+def _entry(
+    visit: Visit, consumer: Mapping[str, Any], hidden: Callable[[str], bool], titles: Mapping[str, str]
+) -> dict[str, Any]:
+    """A consumer with what people call it, when its lag began, and its position in words."""
     # A reader that sees a part of the dataset is not shown how many changes there are.
     lag = consumer["lag"] or {"changes": None, "seconds": 0}
     since = visit.now - timedelta(seconds=min(lag["seconds"], _SECONDS_MAX)) if lag["changes"] else None
@@ -63,6 +89,7 @@ def _entry(visit: Visit, consumer: Mapping[str, Any], hidden: Callable[[str], bo
         **consumer,
         "behind_since": since,
         "is_reader": consumer["kind"] == "reader",
+        "title": titles.get(consumer["name"].partition(":")[2], consumer["name"]),
         "offset_text": words,
         "link": _page_of(consumer, hidden),
     }

@@ -12,7 +12,7 @@ from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, C
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.field_values import FieldFault
 from app.features.console.pages.json_text import NoJson, json_of
-from app.features.console.visit import ApiProblem, Visit, path_of, together
+from app.features.console.visit import ApiProblem, NoticeKind, Visit, path_of, together
 
 _PAGE_SIZE: Final = 25
 _JOBS_MAX: Final = _PAGE_SIZE
@@ -21,6 +21,7 @@ _CHARACTERS: Final = 12_000
 """The length of all records that a page shows in full."""
 _REPAIR: Final = "value of "
 """The beginning of the name of a field with the repaired value of a column."""
+_WRITTEN: Final = ("inserted", "updated", "deleted", "unchanged", "late")
 _WAIT: Final = {"Prefer": "wait=10"}
 
 
@@ -155,7 +156,7 @@ async def _redrive(visit: Visit, form: ConsoleForm) -> Done:
     if payload is not None:
         record["payload"] = payload
     job = await visit.api.send("POST", f"{_base(visit)}/redrives", {"records": [record]}, headers=_WAIT)
-    return Done(to=_here(visit), notice=_outcome([job]))
+    return await _ended(visit, [job])
 
 
 def repair(form: ConsoleForm) -> str | None:
@@ -215,10 +216,7 @@ async def _redrive_group(visit: Visit, form: ConsoleForm) -> Done:
             refusal = problem
     if refusal is not None and not outcomes:
         raise refusal
-    notice = _outcome(outcomes)
-    if refusal is not None:
-        notice += f" A part was refused: {refusal.members.get('detail', '')}"
-    return Done(to=_here(visit), notice=notice)
+    return await _ended(visit, outcomes, refusal)
 
 
 async def _discard(visit: Visit, form: ConsoleForm) -> Done:
@@ -227,19 +225,34 @@ async def _discard(visit: Visit, form: ConsoleForm) -> Done:
     return Done(to=_here(visit), notice=f"The bad records of job {form.text('job')} are discarded.")
 
 
-def _outcome(jobs: Sequence[Mapping[str, Any]]) -> str:
-    """What redrives did, as a sentence."""
-    open_jobs = [each for each in jobs if each["state"] != "succeeded"]
-    if open_jobs:
-        return f"Requested: job {open_jobs[0]['id']} is {open_jobs[0]['state']}."
-    count = sum(
-        each["rows"][name]
+async def _ended(visit: Visit, jobs: Sequence[Mapping[str, Any]], refusal: ApiProblem | None = None) -> Done:
+    """What redrives did. `refusal`: the problem of a request that had no job."""
+    written = sum(each["rows"][name] for each in jobs for name in _WRITTEN)
+    faults = [] if refusal is None else [f"A part was refused: {refusal.members.get('detail', '')}."]
+    faults += [
+        f"Job {each['id']} {each['state']}: {(each['error'] or {}).get('detail', 'it was stopped')}."
         for each in jobs
-        for name in ("inserted", "updated", "deleted", "unchanged", "late")
-    )
-    again = sum(each["rows"]["quarantined"] for each in jobs)
-    notice = f"{count:,} written"
-    return notice + (f", {again:,} in quarantine again: see what is wrong below." if again else ".")
+        if each["state"] in ("failed", "cancelled")
+    ]
+    again = [each for each in jobs if each["rows"]["quarantined"]]
+    if again:
+        count = sum(each["rows"]["quarantined"] for each in again)
+        faults.append(f"{count:,} in quarantine again: {await _reason(visit, again[0])}.")
+    open_jobs = [each for each in jobs if each["state"] in ("queued", "running")]
+    waits = [f"Requested: job {each['id']} is {each['state']}." for each in open_jobs[:1]]
+    done = [f"{written:,} written."] if written or faults or not waits else []
+    kind: NoticeKind = "good" if not faults else "warning" if written or waits else "bad"
+    return Done(to=_here(visit), notice=" ".join([*done, *waits, *faults]), kind=kind)
+
+
+async def _reason(visit: Visit, job: Mapping[str, Any]) -> str:
+    """Why the first record of a redrive is bad."""
+    part = await visit.api.part(_base(visit), job=job["id"], page_size=1)
+    errors = [] if part.problem else [error for each in part.value["items"] for error in each["errors"]]
+    if not errors:
+        return "the reason is below"
+    place = column_of(errors[0]["pointer"])
+    return f"{place}: {errors[0]['detail']}" if place else str(errors[0]["detail"])
 
 
 def _base(visit: Visit) -> str:

@@ -15,7 +15,6 @@ from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, tog
 
 _PAGE_SIZE: Final = 60
 _UNDONE_MAX: Final = 1_000
-_RANGES: Final = {"1h": 3_600, "1d": 86_400}
 _ACTIONS: Final = {
     "writes": ("commit",),
     "services": ("compaction", "clustering", "clean"),
@@ -80,14 +79,13 @@ def _entry(instant: Mapping[str, Any]) -> dict[str, Any]:
 
 def _selection(visit: Visit) -> dict[str, Any]:
     """The options of the list, from those of the page."""
-    seconds = _RANGES.get(visit.query.get("range", ""))
-    since = None if seconds is None else (visit.now - timedelta(seconds=seconds)).isoformat()
+    since = visit.since
     return {
         "action": list(_ACTIONS.get(visit.query.get("kind", ""), ())),
         "state": visit.query.get("state"),
         "version": visit.query.get("version"),
         # A token is valid with the options of its page only.
-        "since_time": visit.query.get("since") or since,
+        "since_time": visit.query.get("since") or (None if since is None else since.isoformat()),
         "page_size": _PAGE_SIZE,
         "page_token": visit.query.get("page_token"),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
@@ -56,8 +57,13 @@ async def _read_list(visit: Visit) -> Context:
         kind=visit.query.get("kind"),
         state=STATES.get(state, [state]) if state else None,
     )
+    # The newest are first: once one is older than the range of time, so are all that follow.
+    since = visit.since
+    jobs = [
+        each for each in page["items"] if since is None or datetime.fromisoformat(each["created_at"]) >= since
+    ]
     open_jobs: Sequence[Any] = ()
-    if any(each["state"] == "queued" for each in page["items"]):
+    if any(each["state"] == "queued" for each in jobs):
         open_jobs = await _open_jobs(visit, None)
     rows = [
         {
@@ -65,9 +71,10 @@ async def _read_list(visit: Visit) -> Context:
             "bar": stage_bar(each["timings"]),
             "before": waits(each, open_jobs) if each["state"] == "queued" else 0,
         }
-        for each in page["items"]
+        for each in jobs
     ]
-    return {**page, "rows": rows, "kinds": KINDS, "states": STATES}
+    token = page["next_token"] if len(jobs) == len(page["items"]) else None
+    return {**page, "next_token": token, "rows": rows, "kinds": KINDS, "states": STATES}
 
 
 async def _open_jobs(visit: Visit, dataset: str | None) -> Sequence[Any]:
