@@ -1,9 +1,11 @@
 """The lists of features, and what is composed of them."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from app.core.feature.feature import Feature
 from app.process.api import APIS, PROVIDERS, dependencies
 from app.process.features import COMMIT_PARTICIPANTS, FAILURE_PARTICIPANTS, FEATURES
 
+ROOT = Path(__file__).parents[2]
 ROOMS = [room.name for room in iter_modules(app.features.__path__)]
 
 
@@ -91,3 +94,21 @@ def test_process_imports_only_what_it_needs(module: str, absent: set[str]):
     modules = set(result.stdout.split())
     assert module in modules
     assert not modules & absent
+
+
+def test_processes_import_packages_of_the_runtime_lock_alone():
+    """An installation from wheels has these packages and no others."""
+    code = (
+        "import sys, workers.main, app.main, kombu.transport.redis\n"
+        "from importlib.metadata import packages_distributions as found\n"
+        "names = {module.split('.')[0] for module in sys.modules}\n"
+        "print(*{each.lower().replace('_', '-') for name in names for each in found().get(name, ())})"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    locks = "".join((ROOT / "requirements" / f"{name}.txt").read_text() for name in ("runtime", "embedded"))
+    locked = set(re.findall(r"^([a-z0-9][a-z0-9._-]*)==", locks, re.MULTILINE))
+    imported = set(result.stdout.split())
+    assert {"kombu", "redis", "packaging"} <= imported
+    # The last three are imported only where they are present.
+    own = {"headwater", "headwater-client"}
+    assert imported - locked <= own | {"annotated-types", "greenlet", "setuptools"}
