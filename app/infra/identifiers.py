@@ -5,13 +5,28 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_id() -> str:
     """A UUID version 7 (RFC 9562): 48 bits of Unix milliseconds, then random bits, so that indexes stay local."""
     raw = bytearray((time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(10))
     raw[6] = (raw[6] & 0x0F) | 0x70
+    raw[8] = (raw[8] & 0x3F) | 0x80
+    return str(uuid.UUID(bytes=bytes(raw)))
+
+
+def id_at(moment: datetime) -> str:
+    """A new UUID version 7 of a moment: as `new_id`, with its microseconds before the random bits.
+
+    Ids of moments are ordered as these are.
+    """
+    milliseconds, microseconds = divmod((moment - _EPOCH) // timedelta(microseconds=1), 1_000)
+    raw = bytearray(milliseconds.to_bytes(6, "big") + microseconds.to_bytes(2, "big") + os.urandom(8))
+    raw[6] |= 0x70
     raw[8] = (raw[8] & 0x3F) | 0x80
     return str(uuid.UUID(bytes=bytes(raw)))
 

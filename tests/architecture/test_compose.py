@@ -46,6 +46,14 @@ def test_every_service_is_restarted_and_has_a_limit_of_memory():
         assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
 
 
+def test_every_service_bounds_its_log():
+    for name, service in SERVICES.items():
+        assert service["logging"] == {
+            "driver": "json-file",
+            "options": {"max-size": "10m", "max-file": "5"},
+        }, name
+
+
 def test_every_server_has_a_check_of_its_health_and_that_of_the_api_is_its_readiness():
     # Workers have no port: GET /health/service covers them, and their Spark.
     without = {"init", "worker", "spark-worker"}

@@ -11,6 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from app.core.jobs.kinds.kind import WriteProcess
 from app.infra.settings import VARIABLES, Settings
 
 ROOT: Final = Path(__file__).parents[2]
@@ -165,6 +166,14 @@ def test_selectors_choose_the_pods_of_their_component() -> None:
         each["metadata"]["name"] for each in DOCUMENTS.values() if each["kind"] == "PodDisruptionBudget"
     }
     assert budgets == {PODS[name]["metadata"]["name"] for name in scaled}
+
+
+def test_ports_of_the_metrics_of_workers_are_open_to_prometheus() -> None:
+    [rule] = DOCUMENTS["NetworkPolicy headwater-worker-metrics"]["spec"]["ingress"]
+    [ports] = rule["ports"]
+    first = int(dict(variables("worker"))["HEADWATER_METRICS_PORT"])
+    assert (ports["port"], ports["endPort"]) == (first, first + len(WriteProcess) - 1)
+    assert rule["from"]
 
 
 def test_traffic_is_decided_by_readiness_and_restarts_by_liveness() -> None:

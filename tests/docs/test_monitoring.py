@@ -76,8 +76,25 @@ def test_dashboard_uses_labels_that_the_metrics_have() -> None:
         assert used <= known, target
 
 
+def blocks_of_the_page() -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_workers_of_the_compose_file_serve_metrics_where_the_page_says() -> None:
+    _, block = blocks_of_the_page()
+    [job] = yaml.safe_load(block)
+    [search] = job["dns_sd_configs"]
+    services = yaml.safe_load((DOCUMENT.parents[1] / "docker-compose.yml").read_text(encoding="utf-8"))[
+        "services"
+    ]
+    [name] = search["names"]
+    environment = services[name]["environment"]
+    assert environment["HEADWATER_METRICS_PORT"] == str(search["port"])
+    assert environment["HEADWATER_METRICS_HOST"] == "0.0.0.0"
+
+
 def test_configuration_of_the_page_scrapes_the_ports_of_the_service(tmp_path: Path) -> None:
-    [block] = re.findall(r"```yaml\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    block, _ = blocks_of_the_page()
     jobs = {each["job_name"]: each for each in yaml.safe_load(block)["scrape_configs"]}
     [api] = jobs["headwater-api"]["static_configs"][0]["targets"]
     workers = jobs["headwater-worker"]["static_configs"][0]["targets"]

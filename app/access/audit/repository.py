@@ -22,7 +22,7 @@ from app.access.tenants.tables import api_keys
 from app.infra.db.acts import begin_act
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.infra.identifiers import new_id
+from app.infra.identifiers import id_at
 from app.kernel.paging import Page, PageTokens
 
 _COLUMNS: Final = (
@@ -116,11 +116,14 @@ def has_changed(connection: Connection) -> bool:
 
 def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
     """Adds an entry of a tenant in this transaction."""
+    # Counts are stored after acts that are younger: the order of ids, by which entries are listed, is that of `at`.
+    times = select(seconds_ago(entry.first_age_seconds), seconds_ago(entry.age_seconds))
+    first_at, at = connection.execute(times).one()
     values: dict[str, Any] = {
         "tenant_id": tenant_id,
-        "id": new_id(),
-        "first_at": seconds_ago(entry.first_age_seconds),
-        "at": seconds_ago(entry.age_seconds),
+        "id": id_at(at),
+        "first_at": first_at,
+        "at": at,
         "key_tenant_id": entry.caller.tenant_id,
         "key_id": entry.caller.key_id,
         "key_name": entry.caller.key_name,

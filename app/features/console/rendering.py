@@ -102,6 +102,14 @@ def moment(value: str | datetime | None, now: datetime) -> Markup:
     )
 
 
+def age(value: str, now: datetime) -> Markup:
+    """How long something has run that began at this time, with the time on hover."""
+    at = datetime.fromisoformat(value).astimezone(UTC)
+    return Markup('<time datetime="{}" title="since {} UTC">{}</time>').format(
+        at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), duration(max((now - at).total_seconds(), 0.0))
+    )
+
+
 def is_ahead(value: str | datetime, now: datetime) -> bool:
     """Whether a time is still to come."""
     return (datetime.fromisoformat(value) if isinstance(value, str) else value) > now
@@ -206,6 +214,7 @@ def _environment() -> Environment:
         byte_size=byte_size,
         duration=duration,
         moment=moment,
+        age=age,
         instant=instant,
         is_ahead=is_ahead,
         cell=cell,

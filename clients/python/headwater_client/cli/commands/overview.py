@@ -44,6 +44,7 @@ _COLUMNS: Final[Sequence[TableColumn[DatasetOverview]]] = (
     TableColumn("VERSION", lambda each: each.version),
     TableColumn("COMMITTED", lambda each: each.committed_at),
     TableColumn("ROWS", lambda each: each.rows),
+    TableColumn("AS OF", lambda each: each.sampled_at),
     TableColumn("SIZE", lambda each: None if each.size_bytes is None else Bytes(each.size_bytes)),
     TableColumn("FILES", lambda each: each.files),
     TableColumn("WRITES/24H", lambda each: each.writes),
