@@ -79,20 +79,11 @@ def timeline_chart(
     places = [(_EDGE + number * step, each) for number, each in enumerate(from_earliest)]
     shapes = [_shape(x, each, current == each["id"], link(each["id"])) for x, each in places]
     label = f"The latest {len(from_earliest)} instants in their order, from the earliest to the latest"
+    end = places[-1][0] + _EDGE if places else _WIDTH
     return Markup(
-        '<svg class="timeline" viewBox="0 0 {} {}" role="group" aria-label="{}">'
-        '<line x1="0" y1="{}" x2="{:.1f}" y2="{}"/>{}{}{}</svg>'
-    ).format(
-        _WIDTH,
-        _HEIGHT,
-        label,
-        _Y,
-        places[-1][0] + _EDGE if places else _WIDTH,
-        _Y,
-        Markup("").join(shapes),
-        _names(places, names),
-        _versions(places),
-    )
+        '<svg class="timeline" width="{0:.0f}" viewBox="0 0 {0:.0f} {1}" role="group" aria-label="{2}">'
+        '<line x1="0" y1="{3}" x2="{0:.1f}" y2="{3}"/>{4}{5}{6}</svg>'
+    ).format(end, _HEIGHT, label, _Y, Markup("").join(shapes), _names(places, names), _versions(places))
 
 
 def _shape(x: float, instant: Mapping[str, Any], current: bool, target: str) -> Markup:
