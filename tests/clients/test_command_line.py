@@ -89,7 +89,10 @@ def test_failed_writes_have_sentences_and_exit_codes(
     assert "schema-mismatch" in refused
     assert refused.count("/id: expected int64") == 1
     rows.write_text('{"id": 1}\n')
-    assert "not-found" in command("write", "absent", rows, fails=3).err
+    absent = command("write", "absent", rows, fails=3).err
+    assert "not-found" in absent
+    assert "--create registers it" in absent
+    assert "--create registers it" in command("write", "absent", rows, "--operation", "insert", fails=3).err
     assert "need --create" in command("write", orders.name, rows, "--key", "id", fails=2).err
     assert (
         "absent.csv: there is no such file"
@@ -97,8 +100,92 @@ def test_failed_writes_have_sentences_and_exit_codes(
     )
     assert "cannot be read" in command("write", orders.name, tmp_path, fails=2).err
     assert "no option --bogus" in command("write", orders.name, "--bogus", fails=2).err
-    conflict = command("write", orders.name, rows, "--expected-version", "9", fails=1)
+    conflict = command("write", orders.name, rows, "--expected-version", "9", fails=6)
     assert "commit-conflict" in conflict.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "missing"),
+    [
+        ("one.ndjson", '{"id": 1, "amount": 2}\n', "note, state"),
+        (
+            "two.ndjson",
+            '{"id": 1, "note": "a", "state": null}\n{"id": 2, "amount": 3, "note": "b"}\n',
+            "amount, state",
+        ),
+        ("one.csv", "id,note\n1,b\n", "amount, state"),
+        ("whole.csv", "id,amount,note,state\n1,2,b,new\n", None),
+    ],
+)
+def test_an_upsert_names_the_columns_that_it_has_set_to_null(
+    command: CommandLine, tmp_path: Path, name: str, content: str, missing: str | None
+) -> None:
+    schema = "id:int64,amount:int64,note:string,state:string"
+    command("create", "goods", "--schema", schema, "--key", "id")
+    rows = tmp_path / name
+    (tmp_path / "first.csv").write_text("id,amount,note,state\n1,1,a,old\n2,1,a,old\n")
+    assert command("write", "goods", tmp_path / "first.csv").err == ""
+    rows.write_text(content)
+    noted = command("write", "goods", rows).err
+    assert noted == (
+        f"Columns missing in the rows became null: {missing}. See headwater write --help.\n"
+        if missing
+        else ""
+    )
+
+
+def test_partial_rows_keep_the_columns_that_they_lack(
+    command: CommandLine, tmp_path: Path, headwater: Headwater
+) -> None:
+    command("create", "goods", "--schema", "id:int64,note:string", "--key", "id", "--merge-mode", "partial")
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": 1, "note": "a"}\n')
+    command("write", "goods", rows)
+    rows.write_text('{"id": 1}\n')
+    assert command("write", "goods", rows).err == ""
+    assert list(headwater.rows("goods")) == [{"id": 1, "note": "a"}]
+
+
+def test_tables_print_numbers_of_rows_so_that_they_can_be_pasted(
+    command: CommandLine, orders: Dataset, headwater: Headwater
+) -> None:
+    headwater.write_rows(orders, [{"id": 80614, "note": "a"}], wait=30)
+    assert command("rows", "orders", "-o", "table").cells[1] == ["80614", "a"]
+    assert command("get", "orders", "80614", "-o", "table").cells[0] == ["id", "80614"]
+
+
+def test_a_compaction_says_how_many_files_there_were(
+    command: CommandLine, written: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = command("show", "orders", "-o", "table").out
+    assert "base files (" in shown
+    assert "deleted rows" in shown
+    assert command("compact", "orders", "-o", "table").out == "orders: nothing to compact, version 3\n"
+    compact = Headwater.compact
+
+    def rewriting(client: Headwater, *words: Any, **options: Any) -> Job:
+        job = compact(client, *words, **options)
+        found = {"files_removed": 7, "files_added": 2, "bytes": 2048, "file_groups_left": 1}
+        return msgspec.structs.replace(job, result={**(job.result or {}), **found})
+
+    monkeypatch.setattr(Headwater, "compact", rewriting)
+    assert command("compact", "orders", "-o", "table").out == (
+        "orders: 7 files → 2 (2.0 KiB), 1 file groups left to the next compaction, version 3\n"
+    )
+
+
+def test_bad_records_are_listed_by_state(command: CommandLine, orders: Dataset, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": "x"}\n{"id": 1}\n')
+    command("write", "orders", rows, "--on-error", "quarantine")
+    assert len(command("quarantine", "orders", "--state", "quarantined").items) == 1
+    assert command("quarantine", "orders", "--state", "redriven").items == []
+
+
+def test_lineage_has_the_columns_on_request(command: CommandLine, written: Dataset, tmp_path: Path) -> None:
+    command("views", "create", "notes", "SELECT id, upper(note) AS text FROM orders")
+    assert "COLUMNS" not in command("lineage", "orders", "-o", "table").out
+    assert "note → text" in command("lineage", "orders", "--columns", "-o", "table").out
 
 
 def test_rows_have_every_form(command: CommandLine, written: Dataset) -> None:

@@ -49,12 +49,13 @@ _OF_STATUS = {
     503: ExitCode.NOT_REACHABLE,
     504: ExitCode.NOT_REACHABLE,
 }
+_LOST = ("commit-conflict", "data-exists")
 
 
 def code_of(problem: Problem) -> ExitCode:
-    """The exit code of a problem. A job that failed has failed, whatever the status of its problem."""
+    """The exit code of a problem. A job that failed has failed, except one that lost against another commit."""
     if "job" in problem.document or "transaction" in problem.document:
-        return ExitCode.FAILED
+        return ExitCode.CONFLICT if problem.code in _LOST else ExitCode.FAILED
     return _OF_STATUS.get(problem.status, ExitCode.FAILED)
 
 

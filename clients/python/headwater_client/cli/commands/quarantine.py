@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 from headwater_client.cli.arguments.names import Count, Flag
 from headwater_client.cli.printing.jobs_output import print_job
@@ -12,6 +12,7 @@ from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import QuarantinedRecord
 
+RecordState = Literal["quarantined", "redriven"]
 _COLUMNS: Final[Sequence[TableColumn[QuarantinedRecord]]] = (
     TableColumn("ID", lambda each: each.id),
     TableColumn("JOB", lambda each: each.job_id),
@@ -27,6 +28,7 @@ def list_records(
     /,
     *,
     job: str | None = None,
+    state: RecordState | None = None,
     limit: Count = 100,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
@@ -41,11 +43,15 @@ def list_records(
         The name or the id of the dataset.
     job
         Only those of this job, by its id.
+    state
+        Only those in this state.
     limit
         How many records, at most.
     """
     with service.client() as client:
-        output.items(islice(client.quarantine(dataset, job=job), limit), _COLUMNS)
+        found = client.quarantine(dataset, job=job)
+        wanted = (each for each in found if state is None or each.state == state)
+        output.items(islice(wanted, limit), _COLUMNS)
 
 
 def redrive(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from headwater_client.cli.arguments.names import Names, Texts
 from headwater_client.cli.printing.jobs_output import print_job
-from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
+from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, bytes_text
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import ClusterOrder, File, Partition, PartitionMark
 
@@ -59,7 +59,20 @@ def compact(
     """
     with service.client() as client:
         job = client.compact(dataset, partitions=partitions, wait=wait)
-    print_job(output, dataset, job)
+    if job.state != "succeeded" or job.result is None:
+        print_job(output, dataset, job)
+        return
+    output.done(f"{dataset}: {_compacted(job.result)}, version {job.committed_version:,}", job)
+
+
+def _compacted(result: Mapping[str, Any]) -> str:
+    if not result["files_removed"]:
+        done = "nothing to compact"
+    else:
+        size = bytes_text(result["bytes"])
+        done = f"{result['files_removed']:,} files → {result['files_added']:,} ({size})"
+    left = result["file_groups_left"]
+    return f"{done}, {left:,} file groups left to the next compaction" if left else done
 
 
 def clean(

@@ -37,6 +37,10 @@ class Bytes(NamedTuple):
     number: int
 
 
+class PlainNumber(int):
+    """An integer that tables show without separators of thousands: a value of a row, which commands accept so."""
+
+
 class TableColumn(NamedTuple, Generic[Item]):
     """A column of a table: its heading, and its cell for an item."""
 
@@ -81,6 +85,13 @@ class Output:
             put(f"{encoded(found)}\n")
         else:
             put(f"{msgspec.json.format(encoded(found), indent=2)}\n")
+
+    def row(self, found: Mapping[str, Any]) -> None:
+        """Prints a row of a dataset. Its numbers have no separators of thousands."""
+        if self.is_table():
+            print_table(None, [(name, plain(value)) for name, value in members(found)])
+        else:
+            self.item(found)
 
     def done(self, sentence: str, found: Any) -> None:
         """Prints what a command has done: a sentence for people, what the service returned for programs."""
@@ -225,6 +236,8 @@ def cell_text(value: object) -> str:
             return "yes" if value else "no"
         case Bytes():
             return bytes_text(value.number)
+        case PlainNumber():
+            return str(int(value))
         case int():
             return f"{value:,}"
         case datetime():
@@ -232,6 +245,11 @@ def cell_text(value: object) -> str:
         case dict() | list() | tuple():
             return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+def plain(value: object) -> object:
+    """A value of a row, for a cell."""
+    return PlainNumber(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def time_text(at: datetime) -> str:

@@ -21,6 +21,7 @@ from headwater_client.cli.printing.output import (
     cell_text,
     encoded,
     on_terminal,
+    plain,
     print_array,
     print_table,
     put,
@@ -105,7 +106,8 @@ def _print_rows(rows: list[Mapping[str, Any]], names: Callable[[], Sequence[str]
         sys.stderr.write(LONG_VALUES)
 
 
-def _shown(cell: Any) -> Any:
+def _shown(value: Any) -> Any:
+    cell = plain(value)
     text = cell_of(cell_text(cell))
     return text if isinstance(text, LongText) else cell
 

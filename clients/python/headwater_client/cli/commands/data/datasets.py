@@ -15,7 +15,7 @@ from headwater_client.cli.arguments.write_flags import pair
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, print_table
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.models import Dataset, Statistics
+from headwater_client.models import Dataset, MergeMode, Statistics
 
 _LIST: Final[Sequence[TableColumn[Dataset]]] = (
     TableColumn("NAME", lambda each: each.name),
@@ -72,6 +72,7 @@ def create(
     schema: str | None = None,
     key: Names = None,
     ordering_field: str | None = None,
+    merge_mode: MergeMode | None = None,
     partition_by: Names = None,
     description: str | None = None,
     label: Texts = None,
@@ -97,6 +98,9 @@ def create(
         The fields that identify a row, such as id; without them the dataset is append-only.
     ordering_field
         Of two rows with one key, the one with the larger value of this field wins.
+    merge_mode
+        What happens to rows with one key. By default a row replaces the one before as a whole; with partial, columns
+        that are null or missing in a row keep their values.
     partition_by
         The partition fields, such as day or `bucket(16, id)`.
     description
@@ -114,6 +118,7 @@ def create(
     chosen = {
         "record_key": key,
         "ordering_field": ordering_field,
+        "merge_mode": merge_mode,
         "partition_by": partition_by,
         "description": description,
         "labels": None if label is None else dict(pair("--label", text) for text in label),
@@ -189,12 +194,19 @@ def _facts(found: Dataset, statistics: Statistics) -> list[tuple[str, object]]:
         ("committed", found.committed_at),
         ("rows", statistics.rows.live if statistics.rows.exact else f"about {statistics.rows.live:,}"),
         ("size", Bytes(statistics.size_bytes.base + statistics.size_bytes.logs)),
+        ("deleted rows", statistics.rows.deleted),
+        ("files", _files(statistics)),
         ("partitions", statistics.partitions),
         ("changes", statistics.changelog.changes),
         ("feed", f"{found.earliest_offset} to {found.next_offset}"),
         ("consumers", statistics.consumers.count),
         ("jobs", f"{statistics.jobs.running} running, {statistics.jobs.queued} queued"),
     ]
+
+
+def _files(statistics: Statistics) -> str:
+    files = statistics.files
+    return f"{files.base:,} base files ({files.small:,} small), {files.logs:,} logs, {files.postponed:,} postponed"
 
 
 def _labels(labels: dict[str, str]) -> str | None:

@@ -124,7 +124,7 @@ def get(
     with service.client() as client:
         if not history:
             found = client.row(dataset, *key, version=version, as_of=as_of, tag=tag, columns=columns)
-            output.item(found.row)
+            output.row(found.row or {})
             return
         changes = client.row(dataset, *key, columns=columns, history=True, limit=1_000).changes or ()
         record_key = client.get_dataset(dataset).record_key

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TransferSpeedColumn
 
 from headwater_client.cli.arguments.input_file import InputFormat, RowsFile, WatchedFile, rows_file
+from headwater_client.cli.arguments.missing_columns import missing_columns
 from headwater_client.cli.arguments.names import InputFile
 from headwater_client.cli.arguments.write_flags import (
     NO_NEW_DATASET,
@@ -23,9 +24,10 @@ from headwater_client.cli.arguments.write_flags import (
     NewDatasetFlags,
     WriteFlags,
 )
-from headwater_client.cli.failure import CommandError, ExitCode
+from headwater_client.cli.failure import CommandError, ExitCode, sentences
 from headwater_client.cli.printing.jobs_output import counts_text, print_job
 from headwater_client.cli.printing.output import OUTPUT, Output
+from headwater_client.cli.printing.text import visible
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.client import Headwater
 from headwater_client.models import CreateWithRows, Job, Operation
@@ -33,6 +35,8 @@ from headwater_client.problem import JobUnfinished, Problem
 from headwater_client.write_options import WriteOptions
 
 _POLL_SECONDS: Final = 1.0
+_WHOLE_ROWS: Final = ("event_time", "commit_time")
+"""The merge modes in which a row replaces the one of its key as a whole."""
 
 
 def write(
@@ -52,6 +56,9 @@ def write(
 
     A request that is lost is sent again, and counts once. If the command itself is repeated, the same
     --idempotency-key makes sure of that.
+
+    An upsert replaces the row of a key as a whole: columns that a row lacks become null. To change single columns,
+    register the dataset with `headwater create --merge-mode partial`, in which they keep their values.
 
     Example: `headwater write orders orders.csv --create --key id`
 
@@ -76,12 +83,43 @@ def write(
     registered = new.value()
     options = how.options(registered)
     with service.client() as client, rows_file(file, format) as content:
-        operation = how.operation or _default(client, dataset, registered)
-        sent = _Write(client, dataset, content, operation, options, idempotency_key or str(uuid.uuid4()))
         start = time.monotonic()
-        job = sent.run(wait)
+        with _how_to_register(registered):
+            operation = how.operation or _default(client, dataset, registered)
+            key = idempotency_key or str(uuid.uuid4())
+            job = _Write(client, dataset, content, operation, options, key).run(wait)
         seconds = time.monotonic() - start
+        nulls = _nulls(client, dataset, job, content)
     _print(output, dataset, job, seconds)
+    if nulls:
+        sys.stderr.write(
+            visible(
+                f"Columns missing in the rows became null: {', '.join(nulls)}. See headwater write --help."
+            )
+            + "\n"
+        )
+
+
+@contextmanager
+def _how_to_register(registered: CreateWithRows | None) -> Iterator[None]:
+    """Has the error for a dataset that does not exist say how a write registers it."""
+    try:
+        yield
+    except Problem as problem:
+        if registered is not None or problem.code != "not-found" or "job" in problem.document:
+            raise
+        raise CommandError(f"{sentences(problem)}. --create registers it", ExitCode.NOT_FOUND) from problem
+
+
+def _nulls(client: Headwater, dataset: str, job: Job, content: RowsFile) -> list[str]:
+    """The columns that an upsert has set to null since its rows lack them; empty if it has updated none."""
+    if job.operation != "upsert" or not job.rows.updated:
+        return []
+    found = client.get_dataset(dataset)
+    if found.merge_mode not in _WHOLE_ROWS:
+        return []
+    names = (field.name for field in found.schema.fields if field.name != found.delete_marker)
+    return missing_columns(content, tuple(names))
 
 
 def _default(client: Headwater, dataset: str, registered: CreateWithRows | None) -> Operation:
@@ -192,7 +230,7 @@ def _print(output: Output, dataset: str, job: Job, seconds: float) -> None:
         print_job(output, dataset, job)
         return
     rate = sum(msgspec.structs.astuple(job.rows)) / seconds
+    speed = f" ({rate:,.0f} rows/s)" if rate >= 1 else ""
     output.done(
-        f"{dataset}: {counts_text(job)}, version {job.committed_version:,}, in {seconds:.1f} s ({rate:,.0f} rows/s)",
-        job,
+        f"{dataset}: {counts_text(job)}, version {job.committed_version:,}, in {seconds:.1f} s{speed}", job
     )
