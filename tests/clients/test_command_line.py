@@ -174,6 +174,25 @@ def test_a_compaction_says_how_many_files_there_were(
     )
 
 
+def test_columns_are_added_renamed_and_dropped(command: CommandLine, written: Dataset) -> None:
+    def names() -> list[str]:
+        return [field["name"] for field in command("schema", "orders").items]
+
+    tried = command("schema", "drop", "orders", "note", "--dry-run", "-o", "table").out
+    assert tried == "orders would have the columns id:int64\n"
+    assert names() == ["id", "note"]
+    command("schema", "add", "orders", "price:decimal(9,2),`a b`:string")
+    assert names() == ["id", "note", "price", "a b"]
+    renamed = command("schema", "rename", "orders", "note", "text", "-o", "table").out
+    assert renamed.startswith(
+        "orders has, as version 5, the columns id:int64, text:string, price:decimal(9, 2)"
+    )
+    command("schema", "drop", "orders", "price", "a b")
+    assert names() == ["id", "text"]
+    assert "the columns price: expected names" in command("schema", "add", "orders", "price", fails=2).err
+    command("schema", "rename", "orders", "nothing", "else", fails=1)
+
+
 def test_bad_records_are_listed_by_state(command: CommandLine, orders: Dataset, tmp_path: Path) -> None:
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"id": "x"}\n{"id": 1}\n')

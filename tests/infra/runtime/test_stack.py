@@ -192,7 +192,7 @@ def test_stack_announces_itself_and_stops_cleanly(start, number):
     )
     assert (code, left) == (0, [])
     login = f"`headwater login http://127.0.0.1:{service.port} < {service.data / 'operator.key'}`"
-    assert output.index("worker is ready (") < output.index(login)
+    assert output.index("serving on") < output.index(login) < output.index("writes are accepted")
     assert output.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
     assert not (service.data / "headwater.json").exists()
 

@@ -33,7 +33,10 @@ _HERE = "headwater_client.cli.commands"
 
 SECTIONS: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("Connection", ("login", "logout", "profiles", "status", "console")),
-    ("Data", ("ls", "overview", "show", "create", "rename", "delete", "write", "rows", "get", "tail")),
+    (
+        "Data",
+        ("ls", "overview", "show", "create", "rename", "schema", "delete", "write", "rows", "get", "tail"),
+    ),
     ("Versions", ("log", "diff", "undo", "restore", "verify", "savepoint", "savepoints", "tags")),
     (
         "Around a dataset",
@@ -60,6 +63,15 @@ COMMANDS: Commands = {
     ),
     "create": Command(f"{_HERE}.data.datasets:create", "Register a dataset."),
     "rename": Command(f"{_HERE}.data.datasets:rename", "Give a dataset another name."),
+    "schema": Group(
+        "Columns of a dataset.",
+        {
+            LIST: Command(f"{_HERE}.data.schema:list_columns", "List the columns of a dataset."),
+            "add": Command(f"{_HERE}.data.schema:add", "Add columns."),
+            "drop": Command(f"{_HERE}.data.schema:drop", "Drop columns."),
+            "rename": Command(f"{_HERE}.data.schema:rename", "Rename a column, which keeps its values."),
+        },
+    ),
     "delete": Command(f"{_HERE}.data.datasets:delete", "Delete a dataset with its rows and its feed."),
     "write": Command(
         f"{_HERE}.data.write:write", "Write the rows of a file, and wait until they are committed."

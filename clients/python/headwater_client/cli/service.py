@@ -23,7 +23,8 @@ NOTE: Final = Path(".headwater") / "headwater.json"
 _GROUP: Final = Group("Service", sort_key=100)
 _HOW: Final = (
     "no service is chosen: run `headwater login URL`, set HEADWATER_URL and HEADWATER_API_KEY, or start one here "
-    "with `headwater up`"
+    "with `headwater up`. For one that runs with `headwater up --data FOLDER` (`make up DATA=FOLDER`): "
+    "`headwater login URL < FOLDER/operator.key`"
 )
 
 

@@ -12,8 +12,11 @@ _NAME: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:\s*")
 _OPEN, _CLOSE = "(<", ")>"
 
 
-def columns_of(text: str) -> tuple[CreateField, ...]:
-    """The columns that a text lists: names and types, those of other characters in backticks. Raises CommandError."""
+def columns_of(text: str, place_of: str = "--schema") -> tuple[CreateField, ...]:
+    """The columns that a text lists: names and types, those of other characters in backticks.
+
+    `place_of`: what has the text, for errors. Raises CommandError.
+    """
     found: list[CreateField] = []
     place = 0
     while place < len(text):
@@ -22,7 +25,8 @@ def columns_of(text: str) -> tuple[CreateField, ...]:
         kind = text[match.end() : end].strip() if match is not None else ""
         if match is None or not kind:
             raise CommandError(
-                f"--schema {text}: expected names and types, such as id:int64,price:decimal(9,2), at {text[place:]!r}",
+                f"{place_of} {text}: expected names and types, such as id:int64,price:decimal(9,2), "
+                f"at {text[place:]!r}",
                 ExitCode.USAGE,
             )
         name = match[2] if match[1] is None else match[1].replace("``", "`")
