@@ -13,7 +13,9 @@ from app.kernel.format.errors import HeadwaterError
 from app.process.backup import BackupError, back_up
 from app.process.backup import restore as restore_backup
 from app.process.backup.take import STORAGE_SECONDS_MAX
-from clients.cli.settings import settings_of
+from app.process.doctor import Verdict
+from app.process.doctor.postgres import service_checks
+from clients.cli.settings import settings_without_redis
 from headwater_client.cli.failure import CommandError
 
 _FAULTS_SHOWN = 100
@@ -33,7 +35,7 @@ def backup(folder: Path, *command: str, storage_seconds: float = STORAGE_SECONDS
     storage_seconds
         The time after which that command is ended.
     """
-    settings = settings_of()
+    settings = settings_without_redis()
     try:
         manifest = back_up(
             settings.migration_database_url,
@@ -60,7 +62,7 @@ def restore(folder: Path) -> None:
     folder
         The folder of the backup.
     """
-    settings = settings_of()
+    settings = settings_without_redis()
     try:
         manifest, _ = restore_backup(
             settings.migration_database_url,
@@ -83,10 +85,13 @@ def verify(*, contents: bool = False) -> None:
     contents
         Read all files, and compare their sizes and checksums with those that were recorded when they were written.
     """
-    _verify(settings_of(), contents=contents)
+    _verify(settings_without_redis(), contents=contents)
 
 
 def _verify(settings: Settings, *, contents: bool) -> None:
+    for found in service_checks(settings):
+        if found.verdict is Verdict.FAILED:
+            raise CommandError(f"{found.name}: {found.detail}")
     shown = 0
 
     def show(fault: str) -> None:

@@ -6,7 +6,7 @@ from app.features.objects.compose import rotate_secret
 from app.features.objects.service.secrets import FRESH_SECONDS
 from app.infra.db.session import Database
 from app.kernel.format.errors import HeadwaterError
-from clients.cli.settings import settings_of
+from clients.cli.settings import settings_without_redis
 from headwater_client.cli.failure import CommandError
 
 
@@ -20,7 +20,7 @@ def rotate(*, revoke: bool = False) -> None:
     revoke
         Refuse all keys that were made before, within a minute: clients load their tables again.
     """
-    settings = settings_of()
+    settings = settings_without_redis()
     try:
         generation = rotate_secret(
             Database(settings.database_url, application_name="headwater table-keys"), revokes=revoke

@@ -62,6 +62,10 @@ class CopyFailed(Exception):
     """The database refuses. The message is the server's, or states what is wrong, without a password."""
 
 
+class TableHasRows(CopyFailed):
+    """Rows cannot be loaded into a table that has some."""
+
+
 class SequencePosition(msgspec.Struct, frozen=True, kw_only=True):
     """The last number of the sequence of an identity column."""
 
@@ -166,7 +170,7 @@ class Load:
         self._connection = connection
 
     def begin(self, tables: Collection[str], seeds: Collection[str]) -> None:
-        """Locks the tables, and lets the owner write them. Raises CopyFailed if one has rows, or is missing.
+        """Locks the tables, and lets the owner write them. Raises TableHasRows, CopyFailed if one is missing.
 
         `seeds`: tables that migrations fill. Their rows are removed.
         """
@@ -176,7 +180,7 @@ class Load:
         for table in sorted(tables):
             query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))
             if self._connection.execute(query).fetchall() != [(False,)]:
-                raise CopyFailed(
+                raise TableHasRows(
                     f"the database is not empty: its table {table} has rows. Restore into a new database"
                 )
 

@@ -41,6 +41,15 @@ _COLUMNS: Final = text(
     "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid "
     "WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped GROUP BY 1"
 )
+_OWNER: Final = text(
+    "SELECT r.rolname AS name, current_database() AS database, r.rolsuper OR r.rolcreaterole AS makes_roles, "
+    "r.rolsuper OR has_schema_privilege('public', 'CREATE') AS makes_tables "
+    "FROM pg_roles r WHERE r.rolname = current_user"
+)
+_ROLES: Final = text(
+    "SELECT rolname AS name, pg_has_role(current_user, oid, 'MEMBER WITH ADMIN OPTION') AS grantable "
+    "FROM pg_roles WHERE rolname IN :names"
+).bindparams(bindparam("names", expanding=True))
 _REVISION: Final = text("SELECT version_num FROM alembic_version")
 _REVISION_READABLE: Final = text(
     "SELECT coalesce(has_table_privilege(to_regclass('public.alembic_version'), 'SELECT'), false)"
@@ -62,6 +71,19 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     bypasses_row_security: bool
     own_table_count: int
     missing: tuple[str, ...]
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """The login of a connection as the owner of a schema: what it may make, and which of some roles it may grant.
+
+    `grantable`: by role that exists. `database`: the name of the database.
+    """
+
+    name: str
+    database: str
+    makes_roles: bool
+    makes_tables: bool
+    grantable: dict[str, bool]
 
 
 class Examination:
@@ -98,6 +120,20 @@ class Examination:
             bypasses_row_security=row.bypasses,
             own_table_count=row.owned,
             missing=tuple(sorted(set(roles) - available_roles)),
+        )
+
+    def owner(self, roles: Collection[str]) -> Owner:
+        """The rights of the login to make the schema. `roles`: names of roles and logins, which may be missing."""
+        row = self._connection.execute(_OWNER).one()
+        return Owner(
+            name=row.name,
+            database=row.database,
+            makes_roles=row.makes_roles,
+            makes_tables=row.makes_tables,
+            grantable={
+                role.name: role.grantable
+                for role in self._connection.execute(_ROLES, {"names": sorted(roles)})
+            },
         )
 
     def tables_without_row_security(self) -> list[str]:

@@ -56,12 +56,15 @@ def run(
     data: Path,
     environment: Mapping[str, str] = os.environ,
     programs: Programs = Programs(),
+    *,
+    new_operator_key: bool = False,
 ) -> None:
     """Starts all processes, monitors them until SIGINT or SIGTERM, and stops them.
 
     ``headwater.env`` and ``headwater.json`` in the data folder describe the running service.
 
     Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
+    `new_operator_key`: creates another operator key for the data folder, which must not have one.
 
     Raises:
         StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: the start
@@ -71,6 +74,8 @@ def run(
         port = port or free_port()
         if not is_free(port):
             raise StackError(f"port {port} is in use; choose another with --port (make up PORT=…)")
+        if new_operator_key:
+            programs = _making_a_key(programs, directory)
         try:
             run_until_stopped(
                 directory, lambda supervisor: _start(supervisor, directory, port, environment, programs)
@@ -240,13 +245,20 @@ def _initialisation(
     )
 
 
+def _making_a_key(programs: Programs, directory: DataDirectory) -> Programs:
+    if directory.key_file.exists():
+        raise StackError(f"{directory.key_file} has a key already: move it away before a new one is made")
+    return replace(programs, init=(*programs.init, "--new-operator-key"))
+
+
 def _operator_key(directory: DataDirectory) -> str:
     try:
         return directory.key_file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         raise StackError(
             f"{directory.key_file} is missing, but the database already has an operator key, of which it "
-            "stores only a digest. Restore the key to that file (mode 0600), or use a new --data folder"
+            "stores only a digest. Bring the key back to that file (mode 0600), or make another one with "
+            "`headwater up --new-operator-key`, and revoke the lost one"
         ) from None
 
 

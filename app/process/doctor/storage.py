@@ -13,7 +13,7 @@ from app.infra.identifiers import new_id
 from app.infra.settings import Settings
 from app.infra.sharing.single_flight import in_daemon_thread
 from app.kernel.format.errors import HeadwaterError
-from app.process.doctor.values import Diagnosis, failed, ok, warning
+from app.process.doctor.values import Diagnosis, failed, ok
 
 _SECONDS_MAX: Final = 20.0
 _CONTENT: Final = b"written by headwater doctor\n"
@@ -59,6 +59,13 @@ def storage_check(storage: Storage, settings: Settings) -> Diagnosis:
         return failed("storage", f"{uri}: a file cannot be {step}: {_reason(error)}")
     if not in_list:
         return failed("storage", f"{uri}: a new file is missing in the list of its folder")
+    fault = (
+        _space_fault(storage.root, settings.disk_free_bytes_min)
+        if isinstance(storage, LocalStorage)
+        else None
+    )
+    if fault:
+        return failed("storage", fault)
     return ok("storage", f"{uri}: files are written, read, listed and deleted")
 
 
@@ -82,14 +89,21 @@ def disk_check(folder: Path, free_bytes_min: int) -> Diagnosis:
         probe.unlink()
     except OSError as error:
         return failed("data folder", f"{folder} of HEADWATER_DATA_DIR cannot be written: {error.strerror}")
+    if fault := _space_fault(folder, free_bytes_min):
+        return failed("data folder", fault)
+    free = readable_bytes(shutil.disk_usage(folder).free)
+    return ok("data folder", f"{folder} can be written; {free} are free")
+
+
+def _space_fault(folder: Path, free_bytes_min: int) -> str | None:
+    """Why `GET /health/service` is 503 for the disk of a folder; None if it has enough space."""
     free = shutil.disk_usage(folder).free
-    if free < free_bytes_min:
-        return warning(
-            "data folder",
-            f"{folder}: {readable_bytes(free)} free; the minimum is {readable_bytes(free_bytes_min)} "
-            "(HEADWATER_DISK_FREE_BYTES_MIN)",
-        )
-    return ok("data folder", f"{folder} can be written; {readable_bytes(free)} are free")
+    if free >= free_bytes_min:
+        return None
+    return (
+        f"{folder}: {readable_bytes(free)} free; the minimum is {readable_bytes(free_bytes_min)} "
+        "(HEADWATER_DISK_FREE_BYTES_MIN)"
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -275,6 +275,7 @@ def test_second_start_reads_the_key_of_the_first(start):
     output = lost.process.communicate(timeout=30)[1]
     assert lost.process.returncode == 1
     assert "operator.key is missing, but the database already has an operator key" in output
+    assert "`headwater up --new-operator-key`" in output
 
 
 def test_start_after_a_kill_of_all_processes_recovers(start):

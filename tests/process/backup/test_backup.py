@@ -24,6 +24,7 @@ from app.features.retention.service.end_tenants import EndTenants
 from app.features.retention.service.reaper import Reap
 from app.infra.db.copying import EPOCHS_SKIPPED, deletion_hold
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.errors import Unavailable
 from app.infra.files.storage import LocalStorage
 from app.infra.identifiers import new_id, new_instant_id, random_hex
 from app.kernel.format.file_group import Slot
@@ -231,6 +232,63 @@ def test_restore_that_fails_leaves_no_rows_and_can_be_repeated(
     assert {table: len(rows) for table, rows in source.rows(name).items()} == {
         table: len(rows) for table, rows in source.rows().items()
     }
+
+
+@pytest.fixture
+def strange_logins(postgres: TestServer) -> Iterator[dict[str, str]]:
+    """An owner with CREATEROLE who may grant none of the roles, which another login made."""
+    with postgres.administration() as administration:
+        administration.execute("CREATE ROLE new_owner LOGIN PASSWORD 'p' CREATEROLE")
+        administration.execute("CREATE ROLE new_service LOGIN PASSWORD 'p'")
+    yield {"owner": "new_owner", "service": "new_service", "admin": "new_admin"}
+    with postgres.administration() as administration:
+        administration.execute("DROP ROLE IF EXISTS new_admin, new_service, new_owner")
+
+
+def test_restore_names_the_sql_that_an_owner_needs_before_it_loads_rows(
+    source: Source, backup: Path, strange_logins: dict[str, str], postgres: TestServer
+) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        owner, service, admin = (url_of(postgres, name, login) for login in strange_logins.values())
+        with pytest.raises(BackupError, match="As a superuser, run this SQL") as refused:
+            restore(owner, backup, application_url=service, administration_url=admin)
+        statements = str(refused.value).splitlines()[1:]
+        assert statements == [
+            "CREATE ROLE new_admin LOGIN PASSWORD '…';",
+            f"ALTER DATABASE {name} OWNER TO new_owner;",
+            "GRANT headwater_admin, headwater_app, headwater_monitor, headwater_relay TO new_owner "
+            "WITH ADMIN TRUE, INHERIT FALSE, SET TRUE;",
+        ]
+        with postgres.administration(name) as superuser:
+            assert superuser.execute("SELECT to_regclass('public.tenants')").fetchall() == [(None,)]
+            for statement in statements:
+                superuser.execute(statement.replace("'…'", "'p'").encode())
+        manifest, _ = restore(owner, backup, application_url=service, administration_url=admin)
+        assert manifest.rows == sum(map(len, source.rows().values()))
+        # The roles of a login go with what it was granted.
+        with postgres.administration(name) as superuser:
+            superuser.execute(f"ALTER DATABASE {name} OWNER TO CURRENT_USER".encode())
+            superuser.execute("DROP OWNED BY new_service, new_admin, new_owner CASCADE")
+
+
+def test_restore_whose_schema_fails_after_its_rows_says_what_completes_it(
+    source: Source,
+    backup: Path,
+    new_database: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Unavailable("another initialisation has not ended")
+
+    name = new_database()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[restore.__module__], "initialise", fail)
+        with pytest.raises(BackupError, match=r"all rows are loaded.*`headwater init`.*has not ended"):
+            restored(source, name, backup)
+    with pytest.raises(BackupError, match=r"not empty.*complete it with `headwater init`"):
+        restored(source, name, backup)
+    owner, service, admin = (url_of(source.postgres, name, login) for login in LOGINS)
+    assert initialise(owner, application_url=service, administration_url=admin).api_key is None
 
 
 def copy_of(folder: Path, place: Path) -> Path:

@@ -145,6 +145,9 @@ def test_storage_is_written_read_and_left_empty(tmp_path: Path) -> None:
     assert has(found, OK, "written, read, listed and deleted")
     assert not [path for path in (tmp_path / "s").rglob("*") if path.is_file()]
     assert disk.verdict is OK
+    least = {"HEADWATER_DISK_FREE_BYTES_MIN": str(2**62)}
+    for check in storage_checks(settings(**variables, **least)):
+        assert has(check, FAILED, "HEADWATER_DISK_FREE_BYTES_MIN")
 
 
 def test_missing_storage_and_full_disk_are_reported(tmp_path: Path) -> None:
@@ -152,7 +155,7 @@ def test_missing_storage_and_full_disk_are_reported(tmp_path: Path) -> None:
     variables = {"HEADWATER_DATA_DIR": str(tmp_path), "HEADWATER_STORAGE_URI": (tmp_path / "s").as_uri()}
     found, _ = storage_checks(settings(**variables))
     assert has(found, FAILED, "a file cannot be written: The storage is not available")
-    assert disk_check(tmp_path, 2**62).verdict is WARNING
+    assert has(disk_check(tmp_path, 2**62), FAILED, "HEADWATER_DISK_FREE_BYTES_MIN")
     file = tmp_path / "file"
     file.touch()
     assert has(disk_check(file, 0), FAILED, "cannot be written")
