@@ -282,7 +282,7 @@ def test_restore_whose_schema_fails_after_its_rows_says_what_completes_it(
 
     name = new_database()
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules[restore.__module__], "initialise", fail)
+        patch.setattr(sys.modules["app.process.backup.restore"], "initialise", fail)
         with pytest.raises(BackupError, match=r"all rows are loaded.*`headwater init`.*has not ended"):
             restored(source, name, backup)
     with pytest.raises(BackupError, match=r"not empty.*complete it with `headwater init`"):
