@@ -112,6 +112,54 @@ def test_counts_of_before_the_last_commit_say_so(
         assert "as of" in page(visitor, each).one("main").text
 
 
+def health_of_orders(visitor: httpx2.Client) -> list[str]:
+    """The state of the dataset on its page and in the list of datasets."""
+    header = page(visitor, "/console/datasets/orders").one("ul", class_="facts").all("li")[-1].text
+    return [header, page(visitor, "/console/datasets").rows()[1][1]]
+
+
+def test_a_failure_is_a_fault_until_a_later_job_of_its_kind_succeeds(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    job = ""
+    for _ in range(2):
+        octets = {"Content-Type": "application/octet-stream"}
+        upload = client.post(f"{orders}/uploads", content=b'{"id": "x"}\n', headers=octets).json()["id"]
+        source = {"kind": "upload", "upload_id": upload, "format": "ndjson"}
+        write = {"operation": "upsert", "source": source}
+        job = client.post(f"{orders}/writes", json=write).headers["location"]
+        service.work()
+    root = page(visitor, "/console")
+    assert root.link("orders: 2 jobs (write) have failed") == f"/console{job}"
+    assert health_of_orders(visitor) == ["write failed", "write failed"]
+    client.post(f"{orders}/writes", json=upsert({"id": 1}))
+    service.work()
+    assert "failed" not in page(visitor, "/console").one("ul", class_="concerns").text
+    assert health_of_orders(visitor) == ["healthy", "healthy"]
+
+
+def test_a_write_that_lost_its_expected_version_is_no_fault_of_the_service(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    writes = [upsert({"id": number}) | {"expected_version": 0} for number in (1, 2)]
+    jobs = [client.post(f"{orders}/writes", json=write).headers["location"] for write in writes]
+    service.work()
+    assert sorted(client.get(each).json()["state"] for each in jobs) == ["failed", "succeeded"]
+    assert "orders" not in page(visitor, "/console").one("ul", class_="concerns").text
+    assert health_of_orders(visitor) == ["healthy", "healthy"]
+
+
+def test_records_in_quarantine_are_the_state_of_the_dataset_everywhere(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any
+) -> None:
+    bad = upsert({"id": "x"}, {"id": "y"}) | {"on_error": "quarantine"}
+    client.post(f"{orders}/writes", json=bad)
+    service.work()
+    sample(service)
+    assert "orders: 2 records in quarantine" in page(visitor, "/console").text
+    assert health_of_orders(visitor) == ["2 in quarantine", "2 in quarantine"]
+
+
 def test_a_reader_without_the_right_sees_no_health_of_the_service(
     client: httpx2.Client, orders: str, restricted: Any
 ) -> None:

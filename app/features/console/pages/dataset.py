@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
+from app.features.console.pages.concerns import Concern
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
+from app.features.console.rendering import problem_word
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 _JOBS: Final = 200
 """The last writes whose times are summed up."""
-_FAILED: Final = 3
 _NEIGHBOURS_MAX: Final = 20
 # From here on, readers skip or merge enough that a compaction is worth its time.
 _DELETED_MAX: Final = 0.2
 _LOGS_MAX: Final = 8
 _SMALL_FILES_MAX: Final = 64
-_DAY: Final = timedelta(days=1)
-_STANDS_AFTER: Final = timedelta(minutes=1)
-
-
-class DatasetConcern(NamedTuple):
-    """Something about a dataset that needs attention. `action`: what can be done at once: `compact` or empty."""
-
-    kind: str
-    words: str
-    href: str
-    detail: str = ""
-    action: str = ""
-    at: str | None = None
 
 
 class Neighbour(NamedTuple):
@@ -48,13 +35,12 @@ class Neighbour(NamedTuple):
 async def _read(visit: Visit) -> Context:
     reference = visit.variables["dataset"]
     path = path_of("datasets", reference)
-    frame, hours, lineage, statistics, jobs, failures = await together(
+    frame, hours, lineage, statistics, jobs = await together(
         dataset_frame(visit),
         visit.api.part("/overview/hours", dataset=reference, hours=hours_of(visit)),
         visit.api.part("/lineage", dataset=reference),
         visit.api.part(f"{path}/statistics"),
         visit.api.part("/jobs", dataset=reference, kind="write", state="succeeded", page_size=_JOBS),
-        visit.api.part("/jobs", dataset=reference, state="failed", page_size=_FAILED),
     )
     dataset, overview = frame["dataset"], frame["overview"]
     inputs, readers = _neighbours(dataset["id"], lineage)
@@ -68,9 +54,8 @@ async def _read(visit: Visit) -> Context:
         "visible": _visible(jobs),
         "jobs": jobs,
         "concerns": [
-            *_of_state(dataset, overview, lineage, visit.now),
+            *_with_pages(frame["concerns"], dataset, lineage),
             *_of_table(dataset, statistics),
-            *_of_jobs(failures, visit.now),
         ],
         "engines": dataset.get("read_with", []),
         "may_manage": visit.may("manage"),
@@ -132,58 +117,39 @@ def _visible(jobs: PagePart) -> dict[str, Any] | None:
     }
 
 
-def _of_state(
-    dataset: Mapping[str, Any], overview: Mapping[str, Any], lineage: PagePart, now: datetime
-) -> Iterator[DatasetConcern]:
-    base = f"/console/datasets/{dataset['name']}"
-    problems = overview["problems"] or ()
+def _with_pages(
+    concerns: Sequence[Concern], dataset: Mapping[str, Any], lineage: PagePart
+) -> Iterator[Concern]:
+    """The concerns with the pages of what they are about, where lineage names it."""
     nodes = [] if lineage.problem else lineage.value["nodes"]
-    hrefs = {each["kind"]: href_of(each) for each in nodes if each["state"] in ("failed", "paused", "active")}
-    if "source" in problems:
-        words = "the last round of its source has failed"
-        yield DatasetConcern("bad", words, hrefs.get("source", "/console/sources"))
-    if "view" in problems:
-        yield DatasetConcern("bad", "its last refresh has failed", f"/console/views/{dataset['id']}")
-    if "webhook" in problems:
-        words = "a webhook is paused since deliveries failed"
-        paused = [href_of(each) for each in nodes if each["kind"] == "webhook" and each["state"] == "paused"]
-        yield DatasetConcern("warning", words, paused[0] if paused else "/console/webhooks")
-    if "late" in problems:
-        words = "late: no commit came as expected"
-        yield DatasetConcern("warning", words, f"{base}/timeline", at=dataset["committed_at"])
-    if count := overview["quarantined"]:
-        words = f"{count:,} {'record' if count == 1 else 'records'} in quarantine"
-        yield DatasetConcern("warning", words, f"{base}/quarantine")
-    at = dataset["committed_at"]
-    if overview["lag"] and at and now - datetime.fromisoformat(at) > _STANDS_AFTER:
-        words = f"a consumer is {overview['lag']:,} changes behind, and nothing new is written"
-        yield DatasetConcern("warning", words, f"{base}/consumers")
+    hrefs = {each["kind"]: href_of(each) for each in nodes if each["state"] in ("failed", "active")}
+    paused = [href_of(each) for each in nodes if each["kind"] == "webhook" and each["state"] == "paused"]
+    pages = {
+        problem_word("source"): hrefs.get("source", "/console/sources"),
+        problem_word("view"): f"/console/views/{dataset['id']}",
+        problem_word("webhook"): paused[0] if paused else "/console/webhooks",
+        problem_word("late"): f"/console/datasets/{dataset['name']}/timeline",
+    }
+    for each in concerns:
+        yield each._replace(href=pages.get(each.short, each.href))
 
 
-def _of_table(dataset: Mapping[str, Any], statistics: PagePart) -> Iterator[DatasetConcern]:
+def _of_table(dataset: Mapping[str, Any], statistics: PagePart) -> Iterator[Concern]:
     """What makes the table slow to read."""
     if statistics.problem is not None:
         return
     rows, files = statistics.value["rows"], statistics.value["files"]
-    page = f"/console/datasets/{dataset['name']}/layout"
+    name = dataset["name"]
+    page = f"/console/datasets/{name}/layout"
     if rows["deleted_ratio"] > _DELETED_MAX:
         words = f"{rows['deleted']:,} delete marks ({rows['deleted_ratio']:.0%} of the stored rows)"
-        yield DatasetConcern("warning", words, page, "readers skip these rows", "compact")
+        yield Concern("warning", words, name, page, "readers skip these rows", action="compact")
     if files["logs"] > _LOGS_MAX:
-        yield DatasetConcern("warning", f"{files['logs']:,} logs", page, "readers merge them in", "compact")
+        words = f"{files['logs']:,} logs"
+        yield Concern("warning", words, name, page, "readers merge them in", action="compact")
     if files["small"] > _SMALL_FILES_MAX:
-        yield DatasetConcern(
-            "warning", f"{files['small']:,} small files", page, "readers open each", "compact"
-        )
-
-
-def _of_jobs(failures: PagePart, now: datetime) -> Iterator[DatasetConcern]:
-    for job in [] if failures.problem else failures.value["items"]:
-        at = job["finished_at"]
-        if at is not None and now - datetime.fromisoformat(at) < _DAY:
-            detail = (job["error"] or {}).get("detail", "")
-            words = f"a {job['kind']} has failed"
-            yield DatasetConcern("bad", words, f"/console/jobs/{job['id']}", detail, at=at)
+        words = f"{files['small']:,} small files"
+        yield Concern("warning", words, name, page, "readers open each", action="compact")
 
 
 async def _compact(visit: Visit, _: ConsoleForm) -> Done:

@@ -7,31 +7,38 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.features.console.page import Context
+from app.features.console.pages.concerns import concerns_of, health_of, job_failures
 from app.features.console.visit import Visit, path_of, together
 
 # The members of an overview that are numbers, which a reader of a part of a dataset does not see.
 _UNKNOWN: Final = (
     *("problems", "rows", "deleted_rows", "files", "logs", "size_bytes", "sampled_at"),
-    *("writes", "rows_in", "consumers", "lag", "quarantined"),
+    *("writes", "rows_in", "consumers", "lag", "quarantined", "committed_at"),
 )
 
 
 async def dataset_frame(visit: Visit) -> Context:
     """The values of `dataset_layout.html`: `dataset` as GET /datasets/{dataset} has it, `overview` as GET /overview
-    has it, `counts_at` of it, and `tab`, the word of the tab by the path. Raises ApiProblem.
+    has it, `counts_at` of it, `concerns`, its `health`, and `tab`, the word of the tab by the path. Raises ApiProblem.
     """
     reference = visit.variables["dataset"]
-    dataset, listed = await together(
-        visit.api.get(path_of("datasets", reference)), visit.api.part("/overview", name=reference)
+    dataset, listed, failures = await together(
+        visit.api.get(path_of("datasets", reference)),
+        visit.api.part("/overview", name=reference),
+        job_failures(visit, reference),
     )
     if dataset["name"] != reference:
         listed = await visit.api.part("/overview", name=dataset["name"])
     items = [] if listed.problem else listed.value["items"]
     overview = _overview(items, dataset)
+    failed = failures.by_dataset.get(dataset["id"], ())
+    concerns = concerns_of(overview, dataset["name"], failed, visit.now)
     return {
         "dataset": dataset,
         "overview": overview,
         "counts_at": counts_at([{**overview, "committed_at": dataset["committed_at"]}]),
+        "concerns": concerns,
+        "health": health_of(overview, concerns),
         "tab": _tab(visit),
     }
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.concerns import all_concerns, health_of, job_failures
 from app.features.console.pages.dataset_frame import counts_at
 from app.features.console.pages.field_values import place_in_list
-from app.features.console.visit import Visit
+from app.features.console.visit import Visit, together
 
 _READ: Final = 1_000
 """The datasets that are sorted together."""
@@ -17,9 +18,10 @@ _SHOWN: Final = 100
 _LABELS_SHOWN: Final = 16
 _NAMES: Final = 20
 _TEXT_MAX: Final = 200
+_WORST: Final = ("good", "idle", "warning", "bad")
 _KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "name": lambda each: each["dataset"],
-    "state": lambda each: (len(each["problems"] or ()), each["quarantined"] or 0, each["lag"] or 0),
+    "state": lambda each: (_WORST.index(each["health"].kind), each["quarantined"] or 0, each["lag"] or 0),
     "committed": lambda each: each["committed_at"] or "",
     **{
         name: lambda each, name=name: each[name] or 0  # type: ignore[misc]
@@ -31,16 +33,21 @@ _KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
 
 async def _read(visit: Visit) -> Context:
     text = visit.query.get("q", "").strip()
-    page = await visit.api.get(
-        "/overview",
-        page_size=_READ,
-        page_token=visit.query.get("page_token"),
-        name=f"*{text}*" if text else None,
-        label=visit.query.get("label"),
+    page, failures = await together(
+        visit.api.get(
+            "/overview",
+            page_size=_READ,
+            page_token=visit.query.get("page_token"),
+            name=f"*{text}*" if text else None,
+            label=visit.query.get("label"),
+        ),
+        job_failures(visit),
     )
+    concerns = all_concerns(page["items"], failures, visit.now)
     sort = visit.query.get("sort", "name")
     falls = visit.query.get("order", "asc" if sort == "name" else "desc") == "desc"
-    items = sorted(page["items"], key=_KEYS.get(sort, _KEYS["name"]), reverse=falls)
+    entries = [each | {"health": health_of(each, concerns[each["id"]])} for each in page["items"]]
+    items = sorted(entries, key=_KEYS.get(sort, _KEYS["name"]), reverse=falls)
     start = place_in_list(visit.query.get("from"))
     labels = Counter(f"{key}:{value}" for each in items for key, value in each["labels"].items())
     return {

@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
 
 from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.concerns import Concern, all_concerns, job_failures
 from app.features.console.pages.dataset_frame import counts_at
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to
 from app.features.console.visit import ApiProblem, PagePart, Visit, together
 
 _DATASETS: Final = 1_000
-_FAILED_JOBS: Final = 10
 _LISTED: Final = 20
-_STANDS_AFTER: Final = timedelta(minutes=1)
-_DAY: Final = timedelta(days=1)
 _BUSIEST: Final = 8
-
-
-class Concern(NamedTuple):
-    """Something that needs attention. `kind`: bad or warning. `at`: since when, if that is known."""
-
-    kind: str
-    words: str
-    name: str
-    href: str
-    detail: str = ""
-    at: str | None = None
 
 
 async def _read(visit: Visit) -> Context:
     if not visit.may("read"):
         health = await service_health(visit)
         return {"concerns": list(_of_service(health)), "health": health}
-    span = visit.span or _DAY
     page, hours, failures, health = await together(
         visit.api.get("/overview", page_size=_DATASETS),
         visit.api.part("/overview/hours", hours=hours_of(visit)),
-        visit.api.part("/jobs", state="failed", page_size=_FAILED_JOBS),
+        job_failures(visit),
         service_health(visit),
     )
     datasets = page["items"]
     late = [each for each in datasets if "late" in (each["problems"] or ())]
-    chain = await _why_late(visit, late, datasets)
-    jobs = [] if failures.problem else failures.value["items"]
+    links = await _why_late(visit, late, datasets)
     concerns = [
         *_of_service(health),
-        *_of_datasets(datasets, visit.now),
-        *_of_jobs(jobs, visit.now - span),
+        *chain.from_iterable(all_concerns(datasets, failures, visit.now).values()),
     ]
     concerns.sort(key=lambda each: each.kind != "bad")
     return {
@@ -65,10 +49,10 @@ async def _read(visit: Visit) -> Context:
         "concerns_left": max(len(concerns) - _LISTED, 0),
         "late": late[0] if late else None,
         "late_count": len(late),
-        "chain": chain,
+        "chain": links,
         "health": health,
         "disks": _disks(health),
-        "failures": failures,
+        "failures": failures.part,
     }
 
 
@@ -111,46 +95,6 @@ def _of_service(health: PagePart) -> Iterator[Concern]:
         if not check["ok"]:
             kind = "bad" if check["severity"] == "critical" else "warning"
             yield Concern(kind, check["detail"] or "does not work", name, "/console/service")
-
-
-def _of_datasets(datasets: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[Concern]:
-    for each in datasets:
-        name, page = each["dataset"], f"/console/datasets/{each['dataset']}"
-        problems = each["problems"] or ()
-        if "source" in problems:
-            yield Concern("bad", "the last round of its source has failed", name, page)
-        if "view" in problems:
-            yield Concern("bad", "its last refresh has failed", name, page)
-        if "webhook" in problems:
-            yield Concern("warning", "a webhook is paused since deliveries failed", name, page)
-        if "late" in problems:
-            yield Concern(
-                "warning", "is late: no commit came as expected", name, page, at=each["committed_at"]
-            )
-        if each["quarantined"]:
-            count = each["quarantined"]
-            words = f"{count:,} {'record' if count == 1 else 'records'} in quarantine"
-            yield Concern("warning", words, name, f"{page}/quarantine")
-        if each["lag"] and _stands(each["committed_at"], now):
-            words = f"a consumer is {each['lag']:,} changes behind, and nothing new is written"
-            yield Concern("warning", words, name, f"{page}/consumers")
-
-
-def _of_jobs(jobs: Iterable[Mapping[str, Any]], since: datetime) -> Iterator[Concern]:
-    """The last jobs that have failed since then, those with the same error as one."""
-    by_error: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for job in jobs:
-        at = job["finished_at"]
-        if at is not None and datetime.fromisoformat(at) > since:
-            by_error.setdefault((job["kind"], (job["error"] or {}).get("detail", "")), []).append(job)
-    for (kind, detail), alike in by_error.items():
-        words = f"a {kind} has failed" if len(alike) == 1 else f"the last {len(alike)} of {kind} have failed"
-        last = alike[0]
-        yield Concern("bad", words, "", f"/console/jobs/{last['id']}", detail, last["finished_at"])
-
-
-def _stands(committed_at: str | None, now: datetime) -> bool:
-    return committed_at is not None and now - datetime.fromisoformat(committed_at) > _STANDS_AFTER
 
 
 def _disks(health: PagePart) -> list[Mapping[str, Any]]:

@@ -1,0 +1,146 @@
+"""What needs attention in a dataset. The first page, the list of datasets and the pages of a dataset show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from app.features.console.rendering import problem_word
+from app.features.console.visit import PagePart, Visit, together
+
+_FAILED_JOBS: Final = 20
+"""The last failed jobs that are looked at."""
+_GROUPS_MAX: Final = 10
+_DAY: Final = timedelta(days=1)
+_STANDS_AFTER: Final = timedelta(minutes=1)
+_OF_PROBLEMS: Final = {
+    "source": ("bad", "the last round of its source has failed"),
+    "view": ("bad", "its last refresh has failed"),
+    "webhook": ("warning", "a webhook is paused since deliveries failed"),
+    "late": ("warning", "is late: no commit came as expected"),
+}
+
+
+class Concern(NamedTuple):
+    """Something that needs attention. `kind`: bad or warning. `at`: since when, if that is known.
+
+    `name`: what it is about. `short`: the words beside the name of a dataset. `action`: what can be done at once:
+    `compact` or empty.
+    """
+
+    kind: str
+    words: str
+    name: str
+    href: str
+    detail: str = ""
+    at: str | None = None
+    short: str = ""
+    action: str = ""
+
+
+class Health(NamedTuple):
+    """The state of a dataset: the kind of its worst concern, and all of them in a few words."""
+
+    kind: str
+    words: str
+
+
+class JobFailures(NamedTuple):
+    """The jobs that have failed and that no later job of their kind and dataset has made up for.
+
+    `part`: what GET /jobs returned. `by_dataset`: their concerns, by the id of the dataset.
+    """
+
+    part: PagePart
+    by_dataset: Mapping[str, Sequence[Concern]]
+
+
+def concerns_of(
+    overview: Mapping[str, Any], name: str, failures: Sequence[Concern], now: datetime
+) -> list[Concern]:
+    """What needs attention in a dataset, the worst first. `overview`: as GET /overview has it."""
+    found = [*_of_numbers(overview, name, now), *failures]
+    return sorted(found, key=lambda each: each.kind != "bad")
+
+
+def health_of(overview: Mapping[str, Any], concerns: Sequence[Concern]) -> Health:
+    """The state of a dataset with these concerns."""
+    if concerns:
+        return Health(concerns[0].kind, ", ".join(dict.fromkeys(each.short for each in concerns)))
+    return Health("idle", "seen in part") if overview["problems"] is None else Health("good", "healthy")
+
+
+async def job_failures(visit: Visit, dataset: str | None = None) -> JobFailures:
+    """The failures of the range of time that stand. Those with the same error are one concern."""
+    part = await visit.api.part("/jobs", dataset=dataset, state="failed", page_size=_FAILED_JOBS)
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for job in [] if part.problem else part.value["items"]:
+        if _is_fault(job, visit.now - (visit.span or _DAY)):
+            groups.setdefault((job["dataset"]["id"], job["kind"]), []).append(job)
+    of_groups = list(groups.values())[:_GROUPS_MAX]
+    successes = await together(*(_last_success(visit, group[0]) for group in of_groups))
+    by_dataset: dict[str, list[Concern]] = {}
+    for group, success in zip(of_groups, successes, strict=True):
+        if not group[0]["finished_at"] <= success:
+            by_dataset.setdefault(group[0]["dataset"]["id"], []).extend(_of_jobs(group))
+    return JobFailures(part, by_dataset)
+
+
+def _is_fault(job: Mapping[str, Any], since: datetime) -> bool:
+    """Whether the failure is a recent one, and not the producer's, whose expected version was no longer the latest."""
+    at = job["finished_at"]
+    lost = (job["error"] or {}).get("expected_version") is not None
+    return at is not None and datetime.fromisoformat(at) > since and not lost
+
+
+async def _last_success(visit: Visit, job: Mapping[str, Any]) -> str:
+    """When the last job of this kind and dataset has succeeded; empty if none has."""
+    part = await visit.api.part(
+        "/jobs", dataset=job["dataset"]["id"], kind=job["kind"], state="succeeded", page_size=1
+    )
+    items = [] if part.problem else part.value["items"]
+    return items[0]["finished_at"] or "" if items else ""
+
+
+def _of_jobs(alike: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    """The concerns of failed jobs of a kind and a dataset, the latest first."""
+    by_error: dict[str, list[Mapping[str, Any]]] = {}
+    for job in alike:
+        by_error.setdefault((job["error"] or {}).get("detail", ""), []).append(job)
+    kind = alike[0]["kind"].replace("_", " ")
+    for detail, jobs in by_error.items():
+        words = f"a {kind} has failed" if len(jobs) == 1 else f"{len(jobs)} jobs ({kind}) have failed"
+        last = jobs[0]
+        yield Concern(
+            "bad", words, last["dataset"]["name"], f"/console/jobs/{last['id']}", detail, last["finished_at"],
+            short=f"{kind} failed",
+        )  # fmt: skip
+
+
+def _of_numbers(overview: Mapping[str, Any], name: str, now: datetime) -> Iterator[Concern]:
+    page = f"/console/datasets/{name}"
+    for problem in overview["problems"] or ():
+        kind, words = _OF_PROBLEMS.get(problem, ("warning", problem_word(problem)))
+        at = overview["committed_at"] if problem == "late" else None
+        yield Concern(kind, words, name, page, at=at, short=problem_word(problem))
+    if count := overview["quarantined"]:
+        words = f"{count:,} {'record' if count == 1 else 'records'} in quarantine"
+        yield Concern("warning", words, name, f"{page}/quarantine", short=f"{count:,} in quarantine")
+    if overview["lag"] and _stands(overview["committed_at"], now):
+        words = f"a consumer is {overview['lag']:,} changes behind, and nothing new is written"
+        yield Concern("warning", words, name, f"{page}/consumers", short=f"{overview['lag']:,} behind")
+
+
+def _stands(committed_at: str | None, now: datetime) -> bool:
+    return committed_at is not None and now - datetime.fromisoformat(committed_at) > _STANDS_AFTER
+
+
+def all_concerns(
+    datasets: Iterable[Mapping[str, Any]], failures: JobFailures, now: datetime
+) -> dict[str, list[Concern]]:
+    """What needs attention, by the id of the dataset. `datasets`: items of GET /overview."""
+    return {
+        each["id"]: concerns_of(each, each["dataset"], failures.by_dataset.get(each["id"], ()), now)
+        for each in datasets
+    }
