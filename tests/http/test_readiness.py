@@ -7,12 +7,16 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import text
 
+from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.values import KnownProcess, ProcessKind, ProcessReport
+from app.features.alerts.service import health
 from app.features.alerts.service.health import disk_check, loops_check, processes_check, spark_check
 from app.features.alerts.values import ServiceCheck, ServiceHealth, ServiceState, Severity
 from app.infra.db import answers
@@ -29,8 +33,9 @@ SINCE = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
 
 def test_process_without_workers_is_ready_and_the_service_is_failing(
-    client: httpx2.Client, service: Service
+    client: httpx2.Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(health, "START_SECONDS", 0.0)
     with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as anonymous:
         ready = anonymous.get("/health/ready")
         problem(anonymous.get("/health/service"), 401, "unauthorized")
@@ -46,6 +51,29 @@ def test_process_without_workers_is_ready_and_the_service_is_failing(
     assert [name for name, each in checks.items() if not each["ok"]] == ["workers"]
     assert checks["workers"]["severity"] == "critical"
     assert "writes are accepted and wait" in checks["workers"]["detail"]
+
+
+def test_service_without_workers_is_starting_until_one_has_reported(
+    client: httpx2.Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "START_SECONDS", 3_600.0)
+    answer = client.get("/health/service")
+    check = answer.json()["checks"]["workers"]
+    assert (answer.status_code, answer.json()["state"]) == (200, "starting")
+    assert (check["ok"], check["severity"]) == (False, "warning")
+    assert "the service is starting" in check["detail"]
+    # A worker that has reported since the start of the API and is silent now is a failure.
+    register = ProcessStore(service.database)
+    register.report("gone", ProcessReport(kind=ProcessKind.WORKER))
+    try:
+        silence = text("UPDATE workers SET polled_at = now() - interval '20 seconds' WHERE id = 'gone'")
+        with service.database.relay() as connection:
+            connection.execute(silence)
+        monkeypatch.setattr(health, "monotonic", lambda: monotonic() + 60.0)
+        answer = client.get("/health/service")
+        assert (answer.status_code, answer.json()["state"]) == (503, "failing")
+    finally:
+        register.ended("gone")
 
 
 def test_process_that_is_about_to_stop_is_not_ready(client: httpx2.Client, service: Service) -> None:

@@ -24,7 +24,7 @@ _TAGS: Final = ["health"]
     summary="Does the whole service work?",
     tags=_TAGS,
     opt=needs(KeyScope.OPERATE, whole_tenant=True)
-    | documented(description="Ok or degraded.", statuses={503: "Failing; the checks say why."}),
+    | documented(description="Ok, degraded or starting.", statuses={503: "Failing; the checks say why."}),
 )
 async def get_service_health(
     service_health: Provided[CheckService], threads: Provided[Threads]

@@ -20,9 +20,12 @@ class Severity(StrEnum):
 
 
 class ServiceState(StrEnum):
-    """`failing`, if a critical check is not ok; `degraded`, if another one is not ok."""
+    """`failing`, if a critical check is not ok; `starting`, if no worker has reported yet; `degraded`, if another check
+    is not ok.
+    """
 
     OK = "ok"
+    STARTING = "starting"
     DEGRADED = "degraded"
     FAILING = "failing"
 
@@ -133,13 +136,17 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
         processes: Sequence[ProcessHealth] = (),
         alerts: Sequence[ActiveAlert] = (),
         resolved_alerts: Sequence[ResolvedAlert] = (),
+        *,
+        starting: bool = False,
     ) -> Self:
-        """The health with these checks and alerts."""
+        """The health with these checks and alerts. `starting`: no worker has reported yet, which is no fault yet."""
         severities = {check.severity for check in checks.values() if not check.ok}
         severities |= {alert.severity for alert in alerts}
         state = (
             ServiceState.FAILING
             if Severity.CRITICAL in severities
+            else ServiceState.STARTING
+            if starting
             else ServiceState.DEGRADED
             if severities
             else ServiceState.OK

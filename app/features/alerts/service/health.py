@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import Final
 
 from app.core.jobs.repository.jobs import JobStore
@@ -28,6 +29,8 @@ from app.infra.files.probe import StorageProbe, readable_bytes
 from app.kernel.format.errors import HeadwaterError
 
 _PROCESSES_MAX: Final = 200
+START_SECONDS: Final = 120.0
+"""How long a worker may need to report itself once the API has started."""
 LOW_SHARE: Final = 0.1
 """The share of a disk that is free, below which it is low."""
 
@@ -43,6 +46,8 @@ class CheckService:
     probe: StorageProbe
     poll_seconds: float
     disk_free_bytes_min: int
+    started: float = field(default_factory=monotonic)
+    """When this process has composed the checks, by the monotonic clock."""
 
     def run(self) -> ServiceHealth:
         """All checks; they take a few seconds at most."""
@@ -60,12 +65,11 @@ class CheckService:
             return ServiceHealth.of({"database": _check(error.detail), **servers})
         alive = [each for each in known if each.silent_seconds <= self.poll_seconds * POLLS_MISSED_MAX]
         workers = [each for each in alive if each.report.kind is ProcessKind.WORKER]
+        starting = not workers and self._starts(known)
         return ServiceHealth.of(
             {
                 "database": _check(""),
-                "workers": _check(
-                    "" if workers else "no worker has polled recently: writes are accepted and wait"
-                ),
+                "workers": _STARTING if starting else _check("" if workers else _NO_WORKER),
                 "spark": spark_check({each.id: each.report.executors for each in workers}),
                 "loops": loops_check(alive),
                 "processes": processes_check(workers),
@@ -76,6 +80,14 @@ class CheckService:
             [_process(each, alive=each in alive) for each in known[-_PROCESSES_MAX:]],
             active(states),
             latest_resolutions(states),
+            starting=starting,
+        )
+
+    def _starts(self, known: Sequence[KnownProcess]) -> bool:
+        """Whether this process is new, and no worker has reported itself since its start."""
+        age = monotonic() - self.started
+        return age < START_SECONDS and not any(
+            each.report.kind is ProcessKind.WORKER and each.silent_seconds < age for each in known
         )
 
 
@@ -119,6 +131,12 @@ def latest_resolutions(states: Sequence[AlertState]) -> list[ResolvedAlert]:
 
 def _check(fault: str, severity: Severity = Severity.CRITICAL) -> ServiceCheck:
     return ServiceCheck(ok=not fault, severity=severity, detail=fault)
+
+
+_NO_WORKER: Final = "no worker has polled recently: writes are accepted and wait"
+_STARTING: Final = _check(
+    "no worker has polled yet, as the service is starting: writes are accepted and wait", Severity.WARNING
+)
 
 
 def _process(process: KnownProcess, *, alive: bool) -> ProcessHealth:
