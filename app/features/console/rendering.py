@@ -172,6 +172,17 @@ def problem_word(problem: str) -> str:
     return _PROBLEMS.get(problem, problem)
 
 
+def instant_word(instant: Mapping[str, Any]) -> str:
+    """What an instant of a timeline does, in a few words: of a write its operation."""
+    action = str(instant["action"])
+    if action == "commit":
+        return str(instant["operation"])
+    if action == "schema":
+        return "schema change"
+    version = (instant["parameters"] or {}).get("to_version")
+    return action if version is None else f"{action} to v{version:,}"
+
+
 def fault_of(problem: Any, pointer: str) -> str:
     """What a problem document states about a member; empty for nothing. `problem`: None or an ApiProblem."""
     errors = [] if problem is None else problem.members.get("errors") or []
@@ -221,6 +232,7 @@ def _environment() -> Environment:
         pretty=pretty,
         sentence=sentence,
         problem_word=problem_word,
+        instant_word=instant_word,
         shell=shell,
         curl_line=curl_line,
         operands=operands,

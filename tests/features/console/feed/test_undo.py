@@ -27,6 +27,12 @@ def test_the_last_write_is_named_and_undone(
     assert client.get("/datasets/orders/rows/2").json()["row"] == {"id": 2, "note": "old"}
     after = page(visitor, "/console/datasets/orders/changes")
     assert after.one("p", role="status").text == "v3 is undone: 1 added, as v4."
+    # It has the same name on all pages.
+    assert "rollback to v2 by key" in after.text
+    assert "(rollback to v2)" in page(visitor, "/console/datasets/orders/rows/row?key=2").text
+    timeline = page(visitor, "/console/datasets/orders/timeline")
+    assert "rollback to v2" in timeline.one("table", class_="list").text
+    assert timeline.link("Undo the last write…") == PATH
 
 
 @pytest.mark.usefixtures("story")

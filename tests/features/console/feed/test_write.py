@@ -53,6 +53,8 @@ def test_rows_of_each_format_are_written(
     text = result(visitor, response)
     assert text.startswith("written as v1")
     assert "Inserted2 Updated0" in text
+    written = page(visitor, response.headers["location"])
+    assert written.link("undo…") == "/console/datasets/orders/changes/undo?version=1"
     found = client.get("/datasets/orders/rows?order_by=id").json()["rows"]
     assert found == [{"id": 1, "note": "a"}, {"id": 2, "note": "ü"}]
 

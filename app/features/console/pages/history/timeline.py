@@ -10,7 +10,8 @@ import msgspec
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
-from app.features.console.pages.history.timeline_chart import SIGNS, kind_of, timeline_chart, word_of
+from app.features.console.pages.history.timeline_chart import SIGNS, kind_of, timeline_chart
+from app.features.console.rendering import instant_word
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _PAGE_SIZE: Final = 60
@@ -71,7 +72,7 @@ def _entry(instant: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **instant,
         "kind": kind_of(instant),
-        "word": word_of(instant),
+        "word": instant_word(instant),
         "took": took,
         "options_text": msgspec.json.encode(instant["parameters"]).decode(),
     }

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from app.features.console.rendering import instant_word
+
 _WIDTH: Final = 1_200
 _HEIGHT: Final = 84
 _EDGE: Final = 24
@@ -55,14 +57,6 @@ def kind_of(instant: Mapping[str, Any]) -> str:
     return _KINDS.get(instant["action"], "write")
 
 
-def word_of(instant: Mapping[str, Any]) -> str:
-    """What an instant does, in a word or two: of a write its operation."""
-    action = str(instant["action"])
-    if action == "commit":
-        return str(instant["operation"])
-    return "schema change" if action == "schema" else action
-
-
 def timeline_chart(
     instants: Sequence[Mapping[str, Any]],
     names: Mapping[int, Sequence[str]],
@@ -92,7 +86,7 @@ def _shape(x: float, instant: Mapping[str, Any], current: bool, target: str) -> 
     circle = Markup('<circle cx="{:.1f}" cy="44" r="12" class="current"/>').format(x) if current else ""
     # The list below has the same links, for those who use the keyboard.
     return Markup('<a href="{}" class="{}" tabindex="-1"><title>{}{} {}</title>{}{}</a>').format(
-        target, kind, version, word_of(instant), instant["state"], circle, _SHAPES[kind].format(x=x)
+        target, kind, version, instant_word(instant), instant["state"], circle, _SHAPES[kind].format(x=x)
     )
 
 
