@@ -150,6 +150,8 @@ def test_what_is_no_object_is_shown_as_text(
     for record in records_of(page(visitor, PATH)):
         assert record.one("details").attributes.get("open") == ""
         assert not record.all("table")
+        faults = [each.text for each in record.all("p", class_="fault")]
+        assert len(faults) == 1
 
 
 def test_a_write_is_selected_and_discarded(

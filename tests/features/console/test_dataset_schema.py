@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.exports import EVERY_MINUTE
 from tests.support.pages import PageElement, checked_page, page, submit
 from tests.support.schema_changes import change
 
@@ -43,6 +44,20 @@ def test_columns_that_are_masked_for_keys_are_marked(
     rows = columns(page(visitor, PATH))
     assert "masked for restricted-" in rows["note"][2]
     assert "masked" not in rows["id"][2]
+
+
+def test_what_a_drop_breaks_has_names_and_the_words_of_the_form(
+    used: str, visitor: httpx2.Client, client: httpx2.Client
+) -> None:
+    made = client.post(f"{used}/exports", json=EVERY_MINUTE | {"columns": ["id", "note"]})
+    assert made.status_code == 202, made.text
+    root = page(visitor, f"{PATH}?kind=drop&column=note")
+    broken = {row[0]: row for row in root.one("section", id="change").rows()[1:]}
+    assert broken["export"][1] == "export of orders"
+    assert broken["export"][3].endswith("or pause it by the form below")
+    assert "cascade" not in root.one("section", id="change").text
+    assert made.json()["id"] not in "".join(columns(root)["note"])
+    assert root.link("export of orders") == f"/console/exports/{made.json()['id']}"
 
 
 def test_what_a_drop_breaks_is_shown_before_it_is_made(

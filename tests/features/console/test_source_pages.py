@@ -91,6 +91,8 @@ def test_a_source_that_has_failed_says_why_at_its_top(visitor: httpx2.Client, in
     rounds = [row[1] for row in root.all("table")[0].rows()[1:]]
     assert rounds == ["failed"]
     assert "1 round has failed in a row" in root.text
+    # It stands still: a time that was measured before would not grow.
+    assert "Oldest unread" not in root.text
 
 
 def test_rounds_run_on_request_and_states_change(

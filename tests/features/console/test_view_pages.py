@@ -178,6 +178,9 @@ def test_a_refresh_that_failed_says_why(
     assert view["freshness"] == "failed", view
     top = page(visitor, "/console/views/twice").one("div", id="view").all("p")[0]
     assert view["error"]["detail"] in top.text
+    assert "last refresh failed" in top.text
+    [row] = page(visitor, "/console/views").all("table")[0].rows()[1:]
+    assert "last refresh failed" in row
     assert view["error"]["title"] in page(visitor, "/console/views").one("table").rows()[1]
 
 

@@ -62,7 +62,11 @@ def _columns(
         {
             **field,
             "roles": _roles(dataset, field["name"]),
-            "readers": [_reader(each) for each in schema["readers"] if field["name"] in each["columns"]],
+            "readers": [
+                _reader(each, dataset["name"])
+                for each in schema["readers"]
+                if field["name"] in each["columns"]
+            ],
             "targets": made_from.get(field["name"], []),
             "masks": masks.get(field["name"], ()),
         }
@@ -104,9 +108,15 @@ def _roles(dataset: Mapping[str, Any], name: str) -> list[str]:
     return [*roles, f"merged by {aggregate}"] if isinstance(aggregate, str) else roles
 
 
-def _reader(reader: Mapping[str, Any]) -> dict[str, Any]:
-    """A reader with the page that shows it."""
-    name = reader["name"] or reader["id"]
+def _broken(reader: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """A reader that a change breaks, and what to do about it on this page."""
+    action = reader["action"].replace("with cascade=pause", "by the form below")
+    return {**reader, **_reader(reader, dataset), "action": action}
+
+
+def _reader(reader: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """A reader with the page that shows it. `dataset`: what it reads, which is the name of one without a name."""
+    name = reader["name"] or f"{reader['kind']} of {dataset}"
     place = _PLACES.get(reader["kind"])
     link = None if place is None else place + (reader["id"] if reader["kind"] in _BY_ID else name)
     return {"kind": reader["kind"], "name": name, "link": link}
@@ -116,7 +126,11 @@ def _made_from(dataset: Mapping[str, Any], lineage: PagePart) -> dict[str, list[
     """By column, the columns elsewhere that are computed from it."""
     if lineage.problem:
         return {}
-    names = {each["id"]: each["name"] for each in lineage.value["nodes"]}
+    names = {
+        # A node without a name has its id as name.
+        each["id"]: each["name"] if each["name"] != each["id"] else f"{each['kind']} of {dataset['name']}"
+        for each in lineage.value["nodes"]
+    }
     targets: dict[str, list[str]] = {}
     for edge in lineage.value["edges"]:
         if edge["from"] == dataset["id"]:
@@ -164,7 +178,7 @@ async def _plan(visit: Visit, base: str, dataset: Mapping[str, Any]) -> dict[str
     return {
         "change": change,
         "trial": trial,
-        "breaks": [{**each, **_reader(each)} for each in breaks],
+        "breaks": [_broken(each, dataset["name"]) for each in breaks],
         "fields": {name: visit.query[name] for name in _FIELDS if visit.query.get(name)},
     }
 
