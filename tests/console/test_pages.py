@@ -45,6 +45,16 @@ def test_page(
     assert tab.violations() == []
 
 
+@pytest.mark.parametrize("width", [1_280, 1_440])
+def test_navigation_is_one_line(width: int, tenants: dict[str, ConsoleTenant], new_tab: NewTab) -> None:
+    tab = new_tab(tenants["data"], width=width)
+    tab.open("/console")
+    links = tab.page.locator("nav.main a, .account > summary, .search input").all()
+    middles = [box["y"] + box["height"] / 2 for box in (each.bounding_box() for each in links) if box]
+    assert len(middles) > 12
+    assert max(middles) - min(middles) < 10
+
+
 @share(12)
 @pytest.mark.parametrize("page", _WHOLE, ids=_name)
 def test_page_can_be_read_without_scripts(

@@ -137,16 +137,16 @@ class ServiceHealth(msgspec.Struct, frozen=True, kw_only=True):
         alerts: Sequence[ActiveAlert] = (),
         resolved_alerts: Sequence[ResolvedAlert] = (),
         *,
-        starting: bool = False,
+        starts: bool = False,
     ) -> Self:
-        """The health with these checks and alerts. `starting`: no worker has reported yet, which is no fault yet."""
+        """The health with these checks and alerts. `starts`: no worker has reported yet, which is no fault yet."""
         severities = {check.severity for check in checks.values() if not check.ok}
         severities |= {alert.severity for alert in alerts}
         state = (
             ServiceState.FAILING
             if Severity.CRITICAL in severities
             else ServiceState.STARTING
-            if starting
+            if starts
             else ServiceState.DEGRADED
             if severities
             else ServiceState.OK

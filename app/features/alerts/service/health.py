@@ -46,7 +46,7 @@ class CheckService:
     probe: StorageProbe
     poll_seconds: float
     disk_free_bytes_min: int
-    started: float = field(default_factory=monotonic)
+    start_seconds: float = field(default_factory=monotonic)
     """When this process has composed the checks, by the monotonic clock."""
 
     def run(self) -> ServiceHealth:
@@ -65,11 +65,11 @@ class CheckService:
             return ServiceHealth.of({"database": _check(error.detail), **servers})
         alive = [each for each in known if each.silent_seconds <= self.poll_seconds * POLLS_MISSED_MAX]
         workers = [each for each in alive if each.report.kind is ProcessKind.WORKER]
-        starting = not workers and self._starts(known)
+        starts = not workers and self._starts(known)
         return ServiceHealth.of(
             {
                 "database": _check(""),
-                "workers": _STARTING if starting else _check("" if workers else _NO_WORKER),
+                "workers": _STARTING if starts else _check("" if workers else _NO_WORKER),
                 "spark": spark_check({each.id: each.report.executors for each in workers}),
                 "loops": loops_check(alive),
                 "processes": processes_check(workers),
@@ -80,12 +80,12 @@ class CheckService:
             [_process(each, alive=each in alive) for each in known[-_PROCESSES_MAX:]],
             active(states),
             latest_resolutions(states),
-            starting=starting,
+            starts=starts,
         )
 
     def _starts(self, known: Sequence[KnownProcess]) -> bool:
         """Whether this process is new, and no worker has reported itself since its start."""
-        age = monotonic() - self.started
+        age = monotonic() - self.start_seconds
         return age < START_SECONDS and not any(
             each.report.kind is ProcessKind.WORKER and each.silent_seconds < age for each in known
         )

@@ -10,7 +10,7 @@ from app.features.console.rendering import problem_word
 from app.features.console.visit import PagePart, Visit, together
 
 _FAILED_JOBS: Final = 20
-"""The last failed jobs that are looked at."""
+"""The number of the last failed jobs that are read."""
 _GROUPS_MAX: Final = 10
 _DAY: Final = timedelta(days=1)
 _STANDS_AFTER: Final = timedelta(minutes=1)
@@ -60,8 +60,8 @@ def concerns_of(
     overview: Mapping[str, Any], name: str, failures: Sequence[Concern], now: datetime
 ) -> list[Concern]:
     """What needs attention in a dataset, the worst first. `overview`: as GET /overview has it."""
-    found = [*_of_numbers(overview, name, now), *failures]
-    return sorted(found, key=lambda each: each.kind != "bad")
+    concerns = [*_of_numbers(overview, name, now), *failures]
+    return sorted(concerns, key=lambda each: each.kind != "bad")
 
 
 def health_of(overview: Mapping[str, Any], concerns: Sequence[Concern]) -> Health:
@@ -90,8 +90,8 @@ async def job_failures(visit: Visit, dataset: str | None = None) -> JobFailures:
 def _is_fault(job: Mapping[str, Any], since: datetime) -> bool:
     """Whether the failure is a recent one, and not the producer's, whose expected version was no longer the latest."""
     at = job["finished_at"]
-    lost = (job["error"] or {}).get("expected_version") is not None
-    return at is not None and datetime.fromisoformat(at) > since and not lost
+    conflict = (job["error"] or {}).get("expected_version") is not None
+    return at is not None and datetime.fromisoformat(at) > since and not conflict
 
 
 async def _last_success(visit: Visit, job: Mapping[str, Any]) -> str:

@@ -31,8 +31,8 @@ async def dataset_frame(visit: Visit) -> Context:
         listed = await visit.api.part("/overview", name=dataset["name"])
     items = [] if listed.problem else listed.value["items"]
     overview = _overview(items, dataset)
-    failed = failures.by_dataset.get(dataset["id"], ())
-    concerns = concerns_of(overview, dataset["name"], failed, visit.now)
+    of_jobs = failures.by_dataset.get(dataset["id"], ())
+    concerns = concerns_of(overview, dataset["name"], of_jobs, visit.now)
     return {
         "dataset": dataset,
         "overview": overview,
