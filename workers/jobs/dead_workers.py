@@ -70,10 +70,11 @@ class DeadWorkers:
             _log.warning("could not hand over the claims of this worker: the database is out of reach")
 
     def end_silent(self, seconds: float) -> None:
-        """Ends the claims that have no heartbeat of workers that have not polled for that time."""
+        """Ends the claims that have no heartbeat of processes that have not polled for that time."""
         for worker_id in self.workers.silent(seconds):
             _log.warning(
-                "the worker %s is silent; its followers, table services and sources are taken over", worker_id
+                "the process %s is silent; its followers, table services and sources are taken over",
+                worker_id,
             )
             self._end(worker_id)
 

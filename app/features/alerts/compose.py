@@ -36,7 +36,9 @@ def evaluate(platform: Platform) -> Evaluate:
     """What evaluates all alerts over samples."""
     settings = platform.settings
     thresholds = {alert.setting: float(getattr(settings, alert.setting)) for alert in ALERTS if alert.setting}
-    return Evaluate(ALERTS, AlertStore(platform.database), thresholds)
+    return Evaluate(
+        ALERTS, AlertStore(platform.database), thresholds, worst_datasets=dataset_faults(platform).worst
+    )
 
 
 def check_service(platform: Platform) -> CheckService:

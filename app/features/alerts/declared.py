@@ -29,7 +29,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     `per`: the metric is divided by this one. `window_seconds`: its increase in this time counts, not its value.
     `setting`: the setting of the process that replaces the threshold. `of_dataset`: it is about datasets, and is also
-    evaluated for each dataset of a tenant with webhooks for alerts.
+    evaluated for each dataset of a tenant with webhooks for alerts. `detail`: a value in words, with its unit.
+    `start_seconds`: it is not fired sooner after the start of the process that evaluates it. `hold_seconds`: it is
+    resolved once its condition has not held for this time.
     """
 
     name: str
@@ -42,6 +44,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     setting: str = ""
     of_dataset: bool = False
     for_seconds: int
+    start_seconds: int = 0
+    hold_seconds: int = 0
+    detail: str
     summary: str
     action: str
 
@@ -54,6 +59,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         condition=Condition.BELOW,
         threshold=1,
         for_seconds=30,
+        start_seconds=120,
+        detail="{value:,.0f} workers alive",
         summary="No worker is alive. Reads go on; writes are accepted and wait.",
         action="Start a worker, and read the end of its log for the reason why the last one ended.",
     ),
@@ -63,6 +70,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_workers_alive",
         condition=Condition.ABSENT,
         for_seconds=120,
+        detail="no value",
         summary="No process gathers metrics: no API and no worker answers, or Postgres does not.",
         action="Check the processes of the API, and Postgres.",
     ),
@@ -71,6 +79,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_process_loops_still",
         for_seconds=30,
+        detail="{value:,.0f} loops stand still",
         summary="A loop of a process has completed no round for a long time.",
         action="Read the log of the process for the error of the loop; restart the process if it hangs.",
     ),
@@ -82,6 +91,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         condition=Condition.BELOW,
         threshold=0.1,
         for_seconds=60,
+        detail="{size} free, minimum {minimum}",
         summary="Less than a tenth of a disk is free. Writes stop when it is full.",
         action="Delete datasets and start a reap (POST /storage/reaps), shorten the history of others, or enlarge the "
         "disk.",
@@ -94,6 +104,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         threshold=512 * _MEBIBYTE,
         setting="disk_free_bytes_min",
         for_seconds=0,
+        detail="{size} free, minimum {minimum}",
         summary="A disk has less free space than HEADWATER_DISK_FREE_BYTES_MIN.",
         action="Delete datasets and start a reap (POST /storage/reaps), or enlarge the disk. Jobs that wait for space "
         "resume by themselves.",
@@ -105,6 +116,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         condition=Condition.BELOW,
         threshold=1,
         for_seconds=30,
+        detail="it cannot be written",
         summary="The storage cannot be written. Writes wait.",
         action="Check the storage server or its disk, and the network. Jobs resume by themselves.",
     ),
@@ -115,6 +127,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         condition=Condition.BELOW,
         threshold=1,
         for_seconds=60,
+        detail="it does not answer",
         summary="Redis does not answer. Work and changes are found by polling, which is slower.",
         action="Start Redis. Nothing is lost.",
     ),
@@ -123,6 +136,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_jobs_postponed",
         for_seconds=60,
+        hold_seconds=90,
+        detail="{value:,.0f} jobs wait",
         summary="Jobs wait for the end of an outage of the storage or the database.",
         action="See the storage and the database; the jobs resume by themselves.",
     ),
@@ -132,6 +147,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_jobs_oldest_waiting_seconds",
         threshold=600,
         for_seconds=60,
+        detail="the oldest job has waited for {value:,.0f} s",
         summary="A job has waited for a worker for more than ten minutes.",
         action="Add workers or cores, or see which tenant's jobs occupy them (headwater usage).",
     ),
@@ -141,6 +157,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_jobs_failed_recently",
         threshold=20,
         for_seconds=0,
+        detail="{value:,.0f} jobs have failed",
         summary="More than 20 jobs have failed within 15 minutes.",
         action="List failed jobs (GET /jobs?state=failed), and read their errors.",
     ),
@@ -150,6 +167,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_dataset_late_seconds",
         of_dataset=True,
         for_seconds=60,
+        detail="no commit for {value:,.0f} s",
         summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
         action="See whether its producer or its source runs. All late datasets: GET /overview.",
     ),
@@ -160,6 +178,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         threshold=1_000_000,
         of_dataset=True,
         for_seconds=900,
+        detail="{value:,.0f} changes behind",
         summary="A consumer has not committed more than a million changes.",
         action="See which one by headwater_consumer_lag_changes; start it, or delete it if nothing reads any more.",
     ),
@@ -170,6 +189,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         threshold=900,
         of_dataset=True,
         for_seconds=60,
+        detail="{value:,.0f} s behind",
         summary="A view lacks changes of its inputs that are older than 15 minutes.",
         action="See its freshness and its error (GET /views), and whether workers have cores left.",
     ),
@@ -179,6 +199,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_views_failing",
         of_dataset=True,
         for_seconds=0,
+        detail="{value:,.0f} views",
         summary="The last refresh of a view has failed. It keeps its rows of before.",
         action="Read the error of the view (GET /views); correct its SQL or its inputs, and resume it if it is paused.",
     ),
@@ -188,6 +209,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_sources_failing",
         of_dataset=True,
         for_seconds=300,
+        detail="{value:,.0f} sources",
         summary="The last round of a source has failed.",
         action="Read last_error of the source (GET /datasets/{dataset}/sources), and see the system that it reads.",
     ),
@@ -197,6 +219,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         metric="headwater_webhooks_paused",
         of_dataset=True,
         for_seconds=0,
+        detail="{value:,.0f} webhooks",
         summary="A webhook is paused because its receiver did not take its messages.",
         action="Read error of the webhook, repair its receiver, and set its state to active.",
     ),
@@ -207,6 +230,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         window_seconds=_HOUR,
         of_dataset=True,
         for_seconds=0,
+        detail="{value:,.0f} records",
         summary="Bad records were put into the quarantine within an hour.",
         action="List them with their errors (GET /datasets/{dataset}/quarantine), repair their producer, and redrive.",
     ),
@@ -217,6 +241,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         condition=Condition.BELOW,
         threshold=1,
         for_seconds=60,
+        detail="{value:,.0f} executors",
         summary="A worker has no executor on its cluster of Spark, and runs nothing.",
         action="Add cores to the cluster, or lower HEADWATER_SPARK_CORES_MAX of the workers.",
     ),

@@ -53,7 +53,7 @@ class ActiveAlert(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     """What is wrong."""
     detail: str
-    """The values for which its condition holds, the worst first."""
+    """The values for which its condition holds, the worst first, with the datasets that they are of."""
     action: str
     """What to do."""
 
@@ -71,6 +71,8 @@ class ResolvedAlert(msgspec.Struct, frozen=True, kw_only=True):
     """Until when it was active."""
     summary: str
     """What was wrong."""
+    detail: str
+    """The last values for which its condition held, the worst first, with the datasets that they are of."""
     action: str
     """What to do if it is active again."""
 
@@ -98,7 +100,7 @@ class ProcessHealth(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, msgspec.Meta(examples=["0.1.0"])]
     """Its release."""
     alive: bool
-    """Whether it has reported within three polls. Others are shown for an hour."""
+    """Whether it has reported within three polls. Others are shown until a worker removes them."""
     started_at: datetime
     """When it has first reported."""
     seen_at: datetime

@@ -11,6 +11,7 @@ from app.features.alerts.declared import ALERTS, Alert, Condition
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.service.evaluate import Evaluate
 from app.features.alerts.service.events import SendEvents
+from app.features.alerts.service.health import latest_resolutions
 from app.features.alerts.values import AlertPhase
 from app.features.monitoring.values import GATHERED, Sample
 from tests.support.store_fixtures import Stores
@@ -27,8 +28,10 @@ class Rounds:
     def __init__(self, stores: Stores, alert: Alert) -> None:
         self.alert = alert
         self.store = AlertStore(stores.database)
-        self.at = BEGIN
+        # The process started long before.
+        self.at = BEGIN - timedelta(hours=1)
         self._evaluate = Evaluate([alert], self.store, {}, lambda: self.at)
+        self.at = BEGIN
 
     def after(self, seconds: float, value: float, *more: Sample) -> AlertPhase | None:
         """The phase after a round, this time after the one before."""
@@ -72,7 +75,7 @@ def test_alert_is_fired_after_its_time_and_resolved(stores: Stores, alert: Alert
     assert state.detail
     # The values of an hour ago count no more.
     again = fault if alert.window_seconds else right
-    assert rounds.after(max(15, 2 * alert.window_seconds), again) is AlertPhase.RESOLVED
+    assert rounds.after(max(15, alert.hold_seconds, 2 * alert.window_seconds), again) is AlertPhase.RESOLVED
     assert rounds.after(86_400, again) is None
 
 
@@ -81,6 +84,56 @@ def test_alert_whose_condition_ends_in_time_is_not_fired(stores: Stores) -> None
     assert rounds.after(0, 0) is AlertPhase.PENDING
     assert rounds.after(20, 1) is None
     assert rounds.after(20, 0) is AlertPhase.PENDING
+
+
+def test_missing_worker_is_not_fired_while_the_service_starts(stores: Stores) -> None:
+    alert = BY_NAME["no-worker"]
+    store = AlertStore(stores.database)
+    begin = at = BEGIN + timedelta(days=10)
+    evaluate = Evaluate([alert], store, {}, lambda: at)
+    # What other tests have left ends.
+    evaluate([Sample(alert.metric, {}, 1)])
+    none = [Sample(alert.metric, {}, 0)]
+    for seconds, phases in ((0, []), (100, []), (120, ["pending"]), (150, ["firing"])):
+        at = begin + timedelta(seconds=seconds)
+        evaluate(none)
+        assert [each.phase.value for each in store.states() if each.name == alert.name] == phases
+
+
+def test_postponed_jobs_that_are_tried_again_do_not_resolve_their_alert(stores: Stores) -> None:
+    rounds = Rounds(stores, BY_NAME["jobs-postponed"])
+    rounds.after(0, 2)
+    assert rounds.after(60, 2) is AlertPhase.FIRING
+    assert rounds.after(60, 0) is AlertPhase.FIRING
+    assert rounds.after(15, 2) is AlertPhase.FIRING
+    assert rounds.after(90, 0) is AlertPhase.RESOLVED
+
+
+def test_resolved_alert_stays_listed_if_its_condition_returns_for_a_moment(stores: Stores) -> None:
+    rounds = Rounds(stores, BY_NAME["storage-unreachable"])
+    rounds.after(0, 0)
+    rounds.after(30, 0)
+    assert rounds.after(15, 1) is AlertPhase.RESOLVED
+    before = latest_resolutions(rounds.store.states())
+    assert rounds.after(15, 0) is AlertPhase.PENDING
+    assert latest_resolutions(rounds.store.states()) == before
+    assert rounds.after(15, 1) is AlertPhase.RESOLVED
+    assert latest_resolutions(rounds.store.states()) == before
+
+
+@pytest.mark.parametrize(("number", "end"), [(2, "s 1"), (17, "s 4, and 12 more")])
+def test_alert_about_datasets_names_them(stores: Stores, number: int, end: str) -> None:
+    alert = BY_NAME["view-failed"]
+    store = AlertStore(stores.database)
+
+    def worst(metric: str, above: float, limit: int) -> tuple[list[str], int]:
+        assert (metric, above) == (alert.metric, 0)
+        return [f"acme/orders{each}: s {each}" for each in range(min(limit, number))], number
+
+    Evaluate([alert], store, {}, worst_datasets=worst)([Sample(alert.metric, {}, number)])
+    [state] = [each for each in store.states() if each.name == alert.name]
+    assert state.detail.startswith("acme/orders0: s 0; acme/orders1: s 1")
+    assert state.detail.endswith(end)
 
 
 def test_alert_stays_while_its_metric_cannot_be_read(stores: Stores) -> None:
@@ -100,8 +153,10 @@ def test_alert_names_the_worst_series_and_takes_the_threshold_of_the_setting(sto
     free = [Sample(alert.metric, {"process": f"p{number}"}, number) for number in range(30)]
     evaluate(free)
     [state] = [each for each in store.states() if each.name == alert.name]
-    assert state.detail.startswith("process=p0: 0, process=p1: 1, ")
-    assert state.detail.endswith(" and 5 more")
+    assert state.detail.startswith(
+        "process p0: 0 bytes free, minimum 10 bytes; process p1: 1 bytes free, minimum 10 bytes; "
+    )
+    assert state.detail.endswith(", and 5 more")
     evaluate(free[10:])
     [state] = [each for each in store.states() if each.name == alert.name]
     assert state.phase is AlertPhase.RESOLVED
@@ -128,7 +183,8 @@ def test_alert_is_logged_by_its_severity_when_it_is_fired_and_resolved(
         for value in (0, 0, 0, 1, 1):
             rounds.after(alert.for_seconds, value)
     lines = [(each.levelname, each.getMessage()) for each in caplog.records if name in each.getMessage()]
-    assert lines == [(level, f"alert {name} is firing: 0"), ("INFO", f"alert {name} is resolved: 0")]
+    fired, resolved = (f"alert {name} is {phase}: {alert.detail}" for phase in ("firing", "resolved"))
+    assert lines == [(level, fired), ("INFO", resolved)]
 
 
 def test_round_that_is_early_by_a_moment_does_not_put_an_alert_off(stores: Stores) -> None:

@@ -33,7 +33,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def service(postgres: TestServer, redis: EmbeddedValkey, receiver: Receiver) -> Iterator[Service]:
     """Its API gathers often, and no alert waits for its time."""
-    at_once = tuple(msgspec.structs.replace(alert, for_seconds=0) for alert in ALERTS)
+    at_once = tuple(msgspec.structs.replace(alert, for_seconds=0, start_seconds=0) for alert in ALERTS)
     with (
         pytest.MonkeyPatch.context() as patch,
         postgres.fresh_database() as name,
@@ -69,7 +69,7 @@ def test_missing_worker_fires_and_its_event_is_signed_and_sent_again_until_it_ar
     client: httpx2.Client, receiver: Receiver, service: Service
 ) -> None:
     alert = until_active(client, "no-worker")
-    assert (alert["severity"], alert["detail"]) == ("critical", "0")
+    assert (alert["severity"], alert["detail"]) == ("critical", "0 workers alive")
     assert alert["action"].startswith("Start a worker")
     fired = until(
         lambda: [each for each in receiver.messages if each.data["alert"] == "no-worker"], "its event"
@@ -118,7 +118,9 @@ def test_bad_records_fire_that_the_quarantine_grows(client: httpx2.Client, servi
             headers={"Content-Type": "application/x-ndjson", "Prefer": "wait=20"},
         )
     assert answer.status_code == 200, answer.text
-    assert until_active(client, "quarantine-grows")["detail"] == "1"
+    detail = until_active(client, "quarantine-grows")["detail"]
+    tenant = client.get("/me").json()["tenant"]["name"]
+    assert detail == f"{tenant}/{EVENTS['name']}: 1 records within an hour"
 
 
 def test_failed_jobs_fire(client: httpx2.Client, service: Service) -> None:

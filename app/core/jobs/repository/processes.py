@@ -14,11 +14,14 @@ from app.infra.db.times import seconds_ago
 
 POLLS_MISSED_MAX: Final = 3
 """A process reports with each poll, and counts as gone once it has missed this number of them."""
-_KEPT_SECONDS: Final = 3600.0
+_KEPT_SECONDS: Final = 600.0
 
 
 class ProcessStore:
-    """The register of processes. A process that stops in order removes itself, and others after an hour."""
+    """The register of processes. A process that stops in order removes itself.
+
+    Workers remove those that do not report any more, or the next report does, after ten minutes.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,9 +84,7 @@ class ProcessStore:
         ]
 
     def silent(self, seconds: float) -> list[str]:
-        """The workers and their processes that have not reported for that time."""
-        query = select(workers.c.id).where(
-            workers.c.kind != ProcessKind.API.value, workers.c.polled_at < seconds_ago(seconds)
-        )
+        """The processes that have not reported for that time."""
+        query = select(workers.c.id).where(workers.c.polled_at < seconds_ago(seconds))
         with self._database.relay() as connection:
             return list(connection.execute(query).scalars())

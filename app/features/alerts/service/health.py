@@ -118,10 +118,11 @@ def latest_resolutions(states: Sequence[AlertState]) -> list[ResolvedAlert]:
             fired_at=state.fired_at,
             resolved_at=state.resolved_at,
             summary=by_name[state.name].summary,
+            detail=state.detail,
             action=by_name[state.name].action,
         )
         for state in states
-        if state.phase is AlertPhase.RESOLVED
+        if state.phase is not AlertPhase.FIRING
         and state.fired_at is not None
         and state.resolved_at is not None
         and state.name in by_name

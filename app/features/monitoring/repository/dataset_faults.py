@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import TextClause, text
 
-from app.features.monitoring.repository.numbers import IS_LATE
+from app.features.monitoring.repository.numbers import IS_LATE, IS_PAUSED
 from app.features.monitoring.values import DatasetFault
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
@@ -22,31 +22,43 @@ FAULTS_MAX: Final = 200
 
 
 class _Statement(NamedTuple):
-    """Rows (id, name, value, subject). `detail`: the words about a row."""
+    """Rows (id, name, value, subject). `detail`: the words about a row.
+
+    `worst`: rows of all tenants with the name of the tenant, the worst first, and how many there are.
+    """
 
     query: TextClause
+    worst: TextClause
     detail: str
 
 
 def _statement(sql: str, detail: str) -> _Statement:
     query = f"SELECT * FROM ({sql}) AS faults ORDER BY value DESC, id, subject LIMIT {FAULTS_MAX}"  # noqa: S608
-    return _Statement(text(query), detail)
+    worst = (
+        f"SELECT t.name AS tenant, faults.*, count(*) OVER () AS datasets FROM ({sql}) AS faults "  # noqa: S608
+        "JOIN tenants t ON t.tenant_id = faults.tenant_id WHERE value > :above "
+        "ORDER BY value DESC, id, subject LIMIT :limit"
+    )
+    return _Statement(text(query), text(worst), detail)
 
 
 _OF_DATASETS: Final = "d.deleted_at IS NULL"
 STATEMENTS: Final = {
     "headwater_dataset_late_seconds": _statement(
         f"""
-        SELECT d.id, d.name, extract(epoch FROM now() - coalesce(h.committed_at, d.created_at)) AS value, '' AS subject
-        FROM datasets d JOIN heads h ON h.dataset_id = d.id LEFT JOIN dataset_samples s ON s.dataset_id = d.id
+        SELECT d.tenant_id, d.id, d.name, extract(epoch FROM now() - coalesce(h.committed_at, d.created_at)) AS value,
+               '' AS subject
+        FROM datasets d JOIN heads h ON h.tenant_id = d.tenant_id AND h.dataset_id = d.id
+        LEFT JOIN dataset_samples s ON s.tenant_id = d.tenant_id AND s.dataset_id = d.id
         WHERE {_OF_DATASETS} AND {IS_LATE}
         """,  # noqa: S608
         "no commit for {value:,.0f} s",
     ),
     "headwater_consumer_lag_changes_max": _statement(
         f"""
-        SELECT DISTINCT ON (d.id) d.id, d.name, h.next_offset - c.position AS value, c.name AS subject
-        FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id JOIN datasets d ON d.id = c.dataset_id
+        SELECT DISTINCT ON (d.id) d.tenant_id, d.id, d.name, h.next_offset - c.position AS value, c.name AS subject
+        FROM consumers c JOIN heads h ON h.tenant_id = c.tenant_id AND h.dataset_id = c.dataset_id
+        JOIN datasets d ON d.tenant_id = c.tenant_id AND d.id = c.dataset_id
         WHERE {_OF_DATASETS} AND c.kind <> 'partition_webhook' AND h.next_offset > c.position
         ORDER BY d.id, value DESC, c.name
         """,  # noqa: S608
@@ -54,47 +66,51 @@ STATEMENTS: Final = {
     ),
     "headwater_views_behind_seconds_max": _statement(
         f"""
-        SELECT d.id, d.name, extract(epoch FROM now() - min(first.committed_at)) AS value, '' AS subject
-        FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id
-        JOIN views v ON c.name = 'view:' || v.dataset_id JOIN datasets d ON d.id = v.dataset_id,
+        SELECT d.tenant_id, d.id, d.name, extract(epoch FROM now() - min(first.committed_at)) AS value, '' AS subject
+        FROM consumers c JOIN heads h ON h.tenant_id = c.tenant_id AND h.dataset_id = c.dataset_id
+        JOIN views v ON v.tenant_id = c.tenant_id AND c.name = 'view:' || v.dataset_id
+        JOIN datasets d ON d.tenant_id = v.tenant_id AND d.id = v.dataset_id,
         LATERAL (
             SELECT committed_at FROM commits
-            WHERE commits.dataset_id = c.dataset_id AND commits.next_offset > c.position
+            WHERE commits.tenant_id = c.tenant_id AND commits.dataset_id = c.dataset_id
+                  AND commits.next_offset > c.position
             ORDER BY commits.next_offset LIMIT 1
         ) AS first
-        WHERE {_OF_DATASETS} AND c.kind = 'view' AND h.next_offset > c.position GROUP BY d.id, d.name
+        WHERE {_OF_DATASETS} AND c.kind = 'view' AND h.next_offset > c.position
+        GROUP BY d.tenant_id, d.id, d.name
         """,  # noqa: S608
         "it lacks changes of its inputs that are {value:,.0f} s old",
     ),
     "headwater_views_failing": _statement(
         f"""
-        SELECT d.id, d.name, v.failures AS value, '' AS subject FROM views v JOIN datasets d ON d.id = v.dataset_id
+        SELECT d.tenant_id, d.id, d.name, v.failures AS value, '' AS subject
+        FROM views v JOIN datasets d ON d.tenant_id = v.tenant_id AND d.id = v.dataset_id
         WHERE {_OF_DATASETS} AND v.failures > 0
         """,  # noqa: S608
         "{value:,.0f} refreshes in a row have failed",
     ),
     "headwater_sources_failing": _statement(
         f"""
-        SELECT d.id, d.name, max(s.failures) AS value, min(s.name) AS subject
-        FROM sources s JOIN datasets d ON d.id = s.dataset_id
+        SELECT d.tenant_id, d.id, d.name, max(s.failures) AS value, min(s.name) AS subject
+        FROM sources s JOIN datasets d ON d.tenant_id = s.tenant_id AND d.id = s.dataset_id
         WHERE {_OF_DATASETS} AND (s.state = 'failed' OR (s.state = 'active' AND s.failures > 0))
-        GROUP BY d.id, d.name
+        GROUP BY d.tenant_id, d.id, d.name
         """,  # noqa: S608
         "the last round of the source {subject} has failed",
     ),
     "headwater_webhooks_paused": _statement(
         f"""
-        SELECT d.id, d.name, count(*) AS value, min(w.id::text) AS subject
-        FROM webhooks w JOIN datasets d ON d.id = w.dataset_id
-        WHERE {_OF_DATASETS} AND w.state = 'paused' AND (w.failures > 0 OR w.error IS NOT NULL) GROUP BY d.id, d.name
+        SELECT d.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject
+        FROM webhooks w JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
+        WHERE {_OF_DATASETS} AND {IS_PAUSED} GROUP BY d.tenant_id, d.id, d.name
         """,  # noqa: S608
         "the webhook {subject} is paused",
     ),
     "headwater_quarantine_records": _statement(
         f"""
-        SELECT d.id, d.name, sum(q.row_count) AS value, '' AS subject
-        FROM quarantine_files q JOIN datasets d ON d.id = q.dataset_id
-        WHERE {_OF_DATASETS} AND q.written_at > now() - interval '1 hour' GROUP BY d.id, d.name
+        SELECT d.tenant_id, d.id, d.name, sum(q.row_count) AS value, '' AS subject
+        FROM quarantine_files q JOIN datasets d ON d.tenant_id = q.tenant_id AND d.id = q.dataset_id
+        WHERE {_OF_DATASETS} AND q.written_at > now() - interval '1 hour' GROUP BY d.tenant_id, d.id, d.name
         """,  # noqa: S608
         "{value:,.0f} records within an hour",
     ),
@@ -133,3 +149,17 @@ class DatasetFaultStore:
         if failures and not found:
             raise failures[0]
         return found
+
+    def worst(self, metric: str, above: float, limit: int) -> tuple[list[str], int]:
+        """Texts that name the worst datasets of all tenants with a greater value, and the number of all of them.
+
+        Raises TooSlow after five seconds, Unavailable.
+        """
+        statement = STATEMENTS[metric]
+        with self._database.monitor() as connection:
+            rows = connection.execute(statement.worst, {"above": above, "limit": limit}).all()
+        texts = [
+            f"{row.tenant}/{row.name}: {statement.detail.format(value=row.value, subject=row.subject)}"
+            for row in rows
+        ]
+        return texts, rows[0].datasets if rows else 0

@@ -42,9 +42,12 @@ IS_LATE: Final = f"""
 A view without an expected time is not: it is late if it lacks a change of its inputs.
 """
 
+IS_PAUSED: Final = "w.state = 'paused' AND (w.failures > 0 OR w.error IS NOT NULL)"
+"""Whether the service has paused a webhook `w`: deliveries failed, or its receiver is gone (410)."""
+
 _JOBS: Final = text(
     """
-    SELECT lane, state, count(*) AS jobs, count(*) FILTER (WHERE not_before > now()) AS postponed,
+    SELECT lane, state, count(*) AS jobs, count(not_before) AS postponed,
            extract(epoch FROM now() - min(created_at) FILTER (WHERE not_before IS NULL OR not_before <= now()))
                AS oldest_seconds
     FROM jobs WHERE state IN ('queued', 'running') GROUP BY lane, state
@@ -100,7 +103,7 @@ _FAILED: Final = text(
 _SOURCES: Final = text(
     "SELECT count(*) FROM sources WHERE state = 'failed' OR (state = 'active' AND failures > 0)"
 )
-_WEBHOOKS: Final = text("SELECT count(*) FROM webhooks WHERE state = 'paused' AND failures > 0")
+_WEBHOOKS: Final = text(f"SELECT count(*) FROM webhooks w WHERE {IS_PAUSED}")  # noqa: S608
 _QUARANTINE: Final = text(
     """
     SELECT (SELECT coalesce(sum(row_count), 0) FROM quarantine_files)

@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
+from app.features.monitoring.repository.dataset_faults import STATEMENTS, DatasetFaultStore
 from app.features.monitoring.repository.numbers import CONSUMERS_NAMED, TENANTS_NAMED, NumberStore
 from app.features.monitoring.values import GATHERED, Sample
 from app.infra.db.session import Database
@@ -161,9 +162,24 @@ def test_failing_sources_paused_webhooks_and_records_in_quarantine_are_counted(
         "VALUES (:dataset, 'q', 0, :job), (:dataset, 'q', 1, :job)",
         **values,
     )
+    # Its receiver is gone: no delivery has failed.
+    run(
+        stores,
+        tenant_id,
+        "INSERT INTO webhooks (id, dataset_id, definition, secret, state, failures, error) "
+        "VALUES (gen_random_uuid(), :dataset, '{}', 's', 'paused', 0, '{}')",
+        **values,
+    )
     samples = every(numbers)
     assert value(samples, "headwater_sources_failing") == 2
-    assert value(samples, "headwater_webhooks_paused") == 1
+    assert value(samples, "headwater_webhooks_paused") == 2
+    worst = DatasetFaultStore(stores.database)
+    tenant = stores.tenants.tenant(tenant_id).name
+    for metric in STATEMENTS:
+        texts, datasets = worst.worst(metric, 0, 5)
+        assert len(texts) == datasets
+        assert datasets == (metric in {"headwater_webhooks_paused", "headwater_quarantine_records"})
+        assert all(each.startswith(f"{tenant}/{dataset.definition.name}: ") for each in texts)
     assert value(samples, "headwater_quarantine_records") == 3
 
 
