@@ -1,13 +1,13 @@
 """The monitor reads which datasets the sources, webhooks and files in quarantine are of, for the texts of alerts.
 
 Revision ID: 0053
-Revises: 0050
+Revises: 0052
 """
 
 from alembic import op
 
 revision = "0053"
-down_revision = "0050"
+down_revision = "0052"
 branch_labels = None
 depends_on = None
 

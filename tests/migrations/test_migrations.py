@@ -469,7 +469,7 @@ def test_ranges_of_exports_of_before_are_made_once_and_snapshots_by_version(post
 
 
 def test_files_of_before_are_summed_up(postgres: TestServer) -> None:
-    before = REVISIONS[REVISIONS.index("0050") - 1]
+    before = REVISIONS[REVISIONS.index("0052") - 1]
     with upgraded(postgres, before) as database:
         sums = StoredDatasetStore(database).sums(files_on_disk=True, database_on_host=True)
     assert sums.quarantine_bytes > 0

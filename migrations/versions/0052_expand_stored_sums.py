@@ -1,13 +1,13 @@
 """The monitor reads how many bytes files in quarantine and rendered files have.
 
-Revision ID: 0050
-Revises: 0052
+Revision ID: 0052
+Revises: 0051
 """
 
 from alembic import op
 
-revision = "0050"
-down_revision = "0052"
+revision = "0052"
+down_revision = "0051"
 branch_labels = None
 depends_on = None
 

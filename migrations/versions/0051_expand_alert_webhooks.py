@@ -1,13 +1,13 @@
 """Alerts of tenants as events for webhooks, and why processes of a worker do not start.
 
-Revision ID: 0052
-Revises: 0051
+Revision ID: 0051
+Revises: 0050
 """
 
 from alembic import op
 
-revision = "0052"
-down_revision = "0051"
+revision = "0051"
+down_revision = "0050"
 branch_labels = None
 depends_on = None
 
