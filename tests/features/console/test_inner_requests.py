@@ -95,7 +95,11 @@ def test_a_stream_that_is_announced_as_too_large_does_not_begin(announced: int) 
     assert not handler.is_open
 
 
-@pytest.mark.parametrize("handler", [Handler(b"one", None), Handler(None), Handler(begins=False)], ids=str)
+@pytest.mark.parametrize(
+    "handler",
+    [Handler(b"one", None), Handler(None), Handler(begins=False)],
+    ids=["after a part", "before a part", "before its start"],
+)
 def test_a_stream_that_stalls_ends(handler: Handler) -> None:
     async def body() -> list[bytes]:
         return await read(await inner(handler).stream("GET", "/x", bytes_max=9, part_seconds_max=_SOON))
