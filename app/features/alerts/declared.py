@@ -169,7 +169,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         for_seconds=60,
         detail="no commit for {value:,.0f} s",
         summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
-        action="See whether its producer or its source runs. All late datasets: GET /overview.",
+        action="See whether its producer or its source runs. All late ones of a tenant: GET /overview with its key.",
     ),
     Alert(
         name="consumer-behind",

@@ -74,7 +74,7 @@ async def create_clean(
     opt=needs(KeyScope.OPERATE, whole_tenant=True) | documented(description="Deleted."),
 )
 async def create_reap(reap: Provided[Reap], threads: Provided[Threads]) -> ReapReport:
-    """Deletes the files of deleted datasets of all tenants, which a worker otherwise does within the next hours.
+    """Deletes the files of deleted datasets of all tenants, which a worker otherwise does about an hour later.
 
     It ends after 30 s. Unless the response is `complete`, request it again. While a backup runs, nothing is deleted.
     """
