@@ -17,7 +17,7 @@ _STANDS_AFTER: Final = timedelta(minutes=1)
 _OF_PROBLEMS: Final = {
     "source": ("bad", "the last round of its source has failed"),
     "view": ("bad", "its last refresh has failed"),
-    "webhook": ("warning", "a webhook is paused since deliveries failed"),
+    "webhook": ("warning", "a webhook is paused because deliveries failed"),
     "late": ("warning", "is late: no commit came as expected"),
 }
 
@@ -72,11 +72,11 @@ def health_of(overview: Mapping[str, Any], concerns: Sequence[Concern]) -> Healt
 
 
 async def job_failures(visit: Visit, dataset: str | None = None) -> JobFailures:
-    """The failures of the range of time that stand. Those with the same error are one concern."""
+    """The failures of the range of time, or of a day, that stand. Those with the same error are one concern."""
     part = await visit.api.part("/jobs", dataset=dataset, state="failed", page_size=_FAILED_JOBS)
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for job in [] if part.problem else part.value["items"]:
-        if _is_fault(job, visit.now - (visit.span or _DAY)):
+        if _is_fault(job, visit.now - max(visit.span or _DAY, _DAY)):
             groups.setdefault((job["dataset"]["id"], job["kind"]), []).append(job)
     of_groups = list(groups.values())[:_GROUPS_MAX]
     successes = await together(*(_last_success(visit, group[0]) for group in of_groups))
