@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from requirements import build_environment as script
+from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
 CURRENT = {layer: script.stamp_of(layer) for layer in script.LAYERS}
@@ -168,6 +169,7 @@ class Clone:
 REAL_UV = f'#!/bin/sh\nexec {json.dumps(str(Path(sys.executable).with_name("uv")))} "$@"\n'
 
 
+@share(3)
 def test_two_setups_at_once_and_then_the_layers_after_another(tmp_path: Path) -> None:
     clone = Clone(tmp_path, uv=REAL_UV)
     first, second = clone.start("up"), clone.start("up")
@@ -194,6 +196,7 @@ def test_two_setups_at_once_and_then_the_layers_after_another(tmp_path: Path) ->
     assert "is ready" in clone.setup("up")
 
 
+@share(3)
 def test_pip_installs_where_uv_cannot(tmp_path: Path) -> None:
     clone = Clone(tmp_path, uv="#!/bin/sh\nexit 3\n")
     printed = clone.setup("up", {"PIP_ONLY_BINARY": ":all:"})

@@ -213,6 +213,7 @@ def _healed(view: Table) -> list[Row]:
     return view.rows()
 
 
+@share(3)
 def test_document_examples_return_the_documented_responses(deployment: Deployment, tmp_path: Path) -> None:
     document = ROOT / "docs" / "views.md"
     answered = list(run(document, tmp_path, deployment.url, deployment.api_key))

@@ -114,6 +114,7 @@ def answers(client: httpx2.Client) -> bool:
         return False
 
 
+@share(2)
 def test_apis_of_both_releases_accept_writes_and_read_while_no_worker_runs(
     previous: Path, postgres: TestServer, redis: EmbeddedValkey, tmp_path: Path
 ) -> None:

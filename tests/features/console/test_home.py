@@ -84,7 +84,8 @@ def test_alerts_name_what_they_are_about(
         connection.execute(text("UPDATE heads SET committed_at = now() - interval '400 days'"))
     [alert] = [each for each in ALERTS if each.name == "dataset-late"]
     now = datetime.now(UTC)
-    times = iter([now - timedelta(hours=1), now, now])
+    # Of its start, and of three rounds.
+    times = iter([now - timedelta(hours=1), now - timedelta(hours=1), now, now])
     evaluate = Evaluate([alert], AlertStore(service.database), {}, now=lambda: next(times))
     samples = [Sample("headwater_gather_ok", {"part": "x"}, 1), *NumberStore(service.database).late()]
     evaluate(samples)
@@ -92,7 +93,7 @@ def test_alerts_name_what_they_are_about(
     try:
         root = page(visitor, "/console")
         [concern] = [each.text for each in root.all("li") if "dataset-late:" in each.text]
-        assert f"dataset=orders tenant={tenant['name']}" in concern
+        assert f"dataset orders, tenant {tenant['name']}: no commit for 34,560,000 s" in concern
         assert "GET /overview" in concern
     finally:
         evaluate([Sample("headwater_gather_ok", {"part": "x"}, 1)])

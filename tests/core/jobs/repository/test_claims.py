@@ -129,7 +129,7 @@ def test_beside_a_contended_group_no_other_is_claimed(
     rules = msgspec.structs.replace(RULES, dataset_writers_max=9, group_jobs_max=1)
     accept(), accept()
     [before] = claim(rules)
-    [job] = claim(msgspec.structs.replace(rules, lease_seconds=0.4 if end == "lapsed" else 30))
+    [job] = claim(msgspec.structs.replace(rules, lease_seconds=3 if end == "lapsed" else 30))
     stores.jobs.contend(tenant_id, [job.claim])
     waiting = accept().id
     assert claim(rules) == []
@@ -143,7 +143,7 @@ def test_beside_a_contended_group_no_other_is_claimed(
         case "given back":
             stores.jobs.release(tenant_id, [job.claim])
         case _:
-            time.sleep(0.5)
+            time.sleep(3.1)
     if end != "committed":
         # The mark is that of a claim, and ends with it.
         assert [each.id for each in claim(rules)] == [job.id]

@@ -18,7 +18,7 @@ DRAWN_MAX: Final = 80
 DRAWN_WITH_COLUMNS_MAX: Final = 25
 _OVERVIEW_MAX: Final = 1_000
 """The most datasets whose state is in the picture."""
-_EDGES_MAX: Final = 150
+_EDGES_MAX: Final = 100
 """The most edges that the table has."""
 _LISTED_MAX: Final = 200
 _PAIRS_MAX: Final = 20
