@@ -225,8 +225,8 @@ def test_response_of_an_act_without_a_change_waits_for_its_entry(
     assert refused.headers["cache-control"] == "no-store"
     assert tenant.client.delete(path).status_code == 204
     assert [each["outcome"] for each in tenant.entries(operation="revoke_key")] == [
-        "failed",
         "allowed",
+        "failed",
         "allowed",
     ]
 

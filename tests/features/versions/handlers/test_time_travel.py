@@ -290,7 +290,7 @@ def test_restore_that_conflicts_compares_again(
     monkeypatch.setattr(engine, "run", meanwhile)
     job = done(client, service, f"{orders}/restores", {"version": 1})
     assert (job["state"], job["committed_version"]) == ("succeeded", 5)
-    assert job["result"] == {"from_version": 4, "to_version": 1}
+    assert job["result"] == {"from_version": 4, "to_version": 1, "winner_version": 4}
     assert len(staged) == 2
     assert rows_of(client, orders, version=4)[-1] == {"id": 4, "note": "e"}
     assert rows_of(client, orders) == history[1]
