@@ -24,7 +24,7 @@ def _name(page: ConsolePage) -> str:
     return page.path or "home"
 
 
-@share(12)
+@share(20)
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("state", _STATES)
 @pytest.mark.parametrize("page", _WHOLE, ids=_name)
@@ -55,7 +55,7 @@ def test_navigation_is_one_line(width: int, tenants: dict[str, ConsoleTenant], n
     assert max(middles) - min(middles) < 10
 
 
-@share(12)
+@share(20)
 @pytest.mark.parametrize("page", _WHOLE, ids=_name)
 def test_page_can_be_read_without_scripts(
     page: ConsolePage, tenants: dict[str, ConsoleTenant], new_tab: NewTab

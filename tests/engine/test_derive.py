@@ -396,6 +396,7 @@ def test_view_waits_while_another_one_has_all_slots(engine: SparkEngine, shops: 
     assert not engine.waits("brief")
 
 
+@share(3)
 def test_task_that_does_not_check_whether_it_was_stopped_is_reported(
     engine: SparkEngine, new_table: Callable[..., LakeTable]
 ) -> None:
@@ -425,7 +426,11 @@ def test_task_that_does_not_check_whether_it_was_stopped_is_reported(
     thread.start()
     # Each reading of the table ends soon, and the join does not.
     until(lambda: engine.progress("pairs")[0] >= 5, "the join to run", seconds_max=60)
-    time.sleep(3)
+    ended, since = engine.progress("pairs"), time.monotonic()
+    while time.monotonic() < since + 5:
+        time.sleep(0.1)
+        if (now := engine.progress("pairs")) != ended:
+            ended, since = now, time.monotonic()
     assert engine.stopping_seconds() == 0.0
     engine.cancel("pairs")
     thread.join(20)

@@ -66,7 +66,7 @@ def test_failed_insert_releases_its_key_for_a_retry(table: Table) -> None:
     assert table.sound() == [{"id": 1, "note": "first"}]
 
 
-@share(4)
+@share(8)
 def test_write_that_kills_every_worker_fails(deployment: Deployment, table: Table) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.row_formats import ARROW, CSV, PARQUET, arrow_stream, parquet
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -112,6 +113,7 @@ def test_uuids_leave_as_arrow_and_parquet_with_their_type(people: Table) -> None
     assert len(people.sound()) == 2
 
 
+@share(3)
 def test_uuids_are_texts_in_views(people: Table) -> None:
     people.write("upsert", [row(ONE, [TWO]), row(TWO)])
     name = people.client.get(people.path).json()["name"]

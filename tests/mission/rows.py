@@ -405,6 +405,7 @@ BEYOND = (
         f"{_CONFLICTS}::test_conflict_of_a_save_mode_names_the_winning_commit",
         f"{_CONFLICTS}::test_conflict_of_a_transaction_names_the_winning_commit",
         f"{_CONFLICTS}::test_conflict_with_a_change_of_the_dataset_names_its_key",
+        f"{_CONFLICTS}::test_write_that_wins_in_the_end_names_what_it_was_planned_again_after",
     ),
     row(
         "group commit of small writes",

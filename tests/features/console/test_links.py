@@ -19,6 +19,7 @@ from tests.support.pages import checked_page
 from tests.support.postgres import TestServer
 from tests.support.receiver import receiving
 from tests.support.service import Service, running_service, settings_for
+from tests.support.shares import share
 
 # Pages that differ in the values of their options only are alike.
 _ALIKE_MAX: Final = 1
@@ -111,6 +112,7 @@ def refused(visitor: httpx2.Client) -> list[str]:
     return faults
 
 
+@share(5)
 @pytest.mark.parametrize("key", KEYS)
 def test_no_link_is_refused(
     service: Service, tenant: ConsoleTenant, sign_in: Callable[[str], httpx2.Client], key: str
