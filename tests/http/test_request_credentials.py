@@ -165,6 +165,35 @@ def test_name_of_a_dataset_is_read_once_after_a_change_and_ends_requests_whose_g
     run(main())
 
 
+@pytest.mark.parametrize("read_by_another", [False, True], ids=["alone", "read-by-another"])
+def test_name_that_changes_while_the_name_of_before_is_read_ends_the_wait_that_begins_then(
+    monkeypatch: pytest.MonkeyPatch, read_by_another: bool
+) -> None:
+    monkeypatch.setattr(credential_checks, "_PAUSE_SECONDS", 0.0)
+    world, shared = World(grants=(Grant(datasets="orders*"),)), polls()
+
+    async def main() -> None:
+        credential, other = await world.held("a-1"), await world.held("a-1")
+        for each in (credential, other):
+            each.began_with([world.name])
+        pending = asyncio.create_task(wait(shared, credential))
+        await when(lambda: waiting(shared) == 1)
+        before = world.name_reads
+        world.read_seconds = 0.2
+        world.credentials.drop("a")
+        await when(lambda: world.name_reads == before + 1)
+        # The name of before is being read. Nobody waits, so this change wakes nobody.
+        world.name = "payments"
+        world.read_seconds = 0.001
+        world.credentials.drop("a")
+        if read_by_another:
+            await other.check()
+        with pytest.raises(CredentialEnded):
+            await asyncio.wait_for(pending, 5)
+
+    run(main())
+
+
 def test_tenant_that_changes_its_keys_all_the_time_is_checked_a_few_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, Never
 from weakref import WeakValueDictionary
 
@@ -111,9 +111,13 @@ class TenantCredentials:
         self.changes += 1
         # A loop that has ended holds no request open.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._check_soon, _PAUSE_SECONDS)
+            self._loop.call_soon_threadsafe(self.check_soon)
 
-    def _check_soon(self, pause: float) -> None:
+    def check_soon(self) -> None:
+        """Checks the credentials of requests that wait, unless that was done a moment ago: then after a pause."""
+        self._check_after(_PAUSE_SECONDS)
+
+    def _check_after(self, pause: float) -> None:
         if self._timer is None and self._checking is None:
             self._timer = self._loop.call_at(max(self._loop.time(), self._checked_at + pause), self._check)
 
@@ -124,7 +128,7 @@ class TenantCredentials:
             return
         if not self.hears():
             # There is no connection to read with, or another change is missed meanwhile.
-            self._check_soon(_RETRY_SECONDS)
+            self._check_after(_RETRY_SECONDS)
             return
         self._checking = self._loop.create_task(
             self._check_all(waited_for, self.changes), name="credentials of open requests"
@@ -138,7 +142,7 @@ class TenantCredentials:
             if not isinstance(error, Unavailable):
                 _log.error("the credential of an open request could not be checked", exc_info=error)
         if errors or changes != self.changes:
-            self._check_soon(_RETRY_SECONDS if errors else _PAUSE_SECONDS)
+            self._check_after(_RETRY_SECONDS if errors else _PAUSE_SECONDS)
 
 
 class CredentialCheck:
@@ -148,8 +152,9 @@ class CredentialCheck:
         self.principal: Principal | None = None
         self.refused: HeadwaterError | None = None
         self.valid_until = float("-inf")
-        self.waits: set[asyncio.Timeout] = set()
         self._tenant = tenant
+        # The number of changes before its request was checked, by wait.
+        self._waits: dict[asyncio.Timeout, int] = {}
         self._credential = credential
         # The number of changes before it was read.
         self._changes = -1
@@ -162,14 +167,33 @@ class CredentialCheck:
         tenant = self._tenant
         return self._changes == tenant.changes and time.monotonic() < self.valid_until and tenant.hears()
 
+    @property
+    def changes(self) -> int:
+        """The number of changes of the tenant until now."""
+        return self._tenant.changes
+
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset of the tenant. Raises Unavailable."""
         return await self._tenant.name_of(dataset_id)
 
+    @contextmanager
+    def waking(self, wait: asyncio.Timeout, changes: int) -> Iterator[None]:
+        """Ends the wait, as its time would, once a change may have ended its request.
+
+        `changes`: their number before the request was checked. Names are read meanwhile, so there may be more now.
+        """
+        self._waits[wait] = changes
+        if changes != self._tenant.changes:
+            self._tenant.check_soon()
+        try:
+            yield
+        finally:
+            del self._waits[wait]
+
     @property
     def waited_for(self) -> bool:
         """Whether a request waits, or is about to. Others check by themselves, before they send anything."""
-        return bool(self.waits) or self._reads.busy(self)
+        return bool(self._waits) or self._reads.busy(self)
 
     async def refresh(self) -> None:
         """Reads the credential unless it is current, once for all that request it at a time. Raises Unavailable."""
@@ -181,6 +205,9 @@ class CredentialCheck:
             PARTY.set(self._tenant.tenant_id)
             async with self._tenant.checks:
                 await self._read()
+        elif has_grants(self.principal):
+            # It was read again while these requests read the names of before.
+            self._wake(before=self._changes)
 
     async def _read(self) -> None:
         before, changes, valid = self.principal, self._tenant.changes, None
@@ -193,19 +220,28 @@ class CredentialCheck:
             self.principal, self.valid_until, self._changes = valid.principal, valid.valid_until, changes
         elif self.refused is None:
             self.refused = Unauthorized("the API key was revoked or has expired")
-        has_grants = valid is not None and valid.principal.grants is not None
         # Grants match names, which may be what has changed.
-        if self.refused is not None or has_grants or not may_read_the_same(before, self.principal):
+        if (
+            self.refused is not None
+            or has_grants(self.principal)
+            or not may_read_the_same(before, self.principal)
+        ):
             self._wake()
 
-    def _wake(self) -> None:
-        for wait in self.waits:
-            if not wait.expired():
+    def _wake(self, *, before: float = float("inf")) -> None:
+        """Ends the waits whose requests were checked before this number of changes."""
+        for wait, changes in self._waits.items():
+            if changes < before and not wait.expired():
                 wait.reschedule(asyncio.get_running_loop().time())
 
 
 async def _refresh(check: CredentialCheck, _: Sequence[Never]) -> None:
     await check.read_unless_current()
+
+
+def has_grants(principal: Principal | None) -> bool:
+    """Whether it may only use the datasets whose names its grants match."""
+    return principal is not None and principal.grants is not None
 
 
 def may_read_the_same(one: Principal | None, other: Principal | None) -> bool:

@@ -14,7 +14,7 @@ from litestar.handlers import BaseRouteHandler
 from app.access.errors import Forbidden, NotFound
 from app.access.tenants.values import Credential, KeyScope, Principal
 from app.http.credential_cache import Credentials
-from app.http.waiting.credential_checks import CredentialCheck, may_read_the_same
+from app.http.waiting.credential_checks import CredentialCheck, has_grants, may_read_the_same
 from app.infra.errors import Unavailable
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -55,6 +55,7 @@ class RequestCredential:
 
     __slots__ = (
         "_approved",
+        "_changes",
         "_check",
         "_credential",
         "_credentials",
@@ -79,6 +80,8 @@ class RequestCredential:
         # A copy: the original gets a reference to this object, and a cycle would keep it after the request.
         self._scope: Any = {**connection.scope}
         self._permits = permits
+        # The number of changes before it was checked.
+        self._changes = -1
         self._check: CredentialCheck | None = None
         self._datasets: tuple[str, ...] = ()
         self._reaches: list[Reach] | None = None
@@ -104,8 +107,10 @@ class RequestCredential:
             if not may_read_the_same(principal, self._approved):
                 raise self._ended(await self._refusal(principal))
             self._approved = principal
-        if self._approved.grants is not None:
+        changes = check.changes
+        if has_grants(self._approved):
             await self._check_names(check)
+        self._changes = changes
 
     async def check_if_possible(self) -> bool:
         """As `check`; false if the answer cannot be known at the moment."""
@@ -134,13 +139,9 @@ class RequestCredential:
 
     @contextmanager
     def waking(self, wait: asyncio.Timeout) -> Iterator[None]:
-        """Ends the wait, as its time would, once the credential has ended."""
-        waits = self._credential_check().waits
-        waits.add(wait)
-        try:
+        """Ends the wait, as its time would, once the credential may have ended."""
+        with self._credential_check().waking(wait, self._changes):
             yield
-        finally:
-            waits.discard(wait)
 
     async def _check_names(self, check: CredentialCheck) -> None:
         """Raises CredentialEnded if the grants give another reach for a dataset than when the request began."""
