@@ -70,13 +70,16 @@ def send_events(platform: Platform) -> SendEvents | None:
 def watch_tenants(platform: Platform) -> WatchTenants:
     """What evaluates the alerts about datasets, for tenants that have webhooks for them."""
     feed = alert_feed(platform)
-    lease_seconds = _LEASE_ROUNDS * platform.settings.metrics_seconds
+    round_seconds = platform.settings.metrics_seconds
+    lease_seconds = _LEASE_ROUNDS * round_seconds
     return WatchTenants(
         alerts=[alert for alert in ALERTS if alert.of_dataset],
         tenants=feed.tenants,
+        states=feed.states,
         faults=dataset_faults(platform).read,
         change=feed.change,
         leads=leads(platform, TENANTS_TASK, _owner(), lease_seconds=lease_seconds),
+        round_seconds=round_seconds,
         held_seconds=HELD_SECONDS,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,13 +16,15 @@ from sqlalchemy import text
 from app.access.tenants.values import Grant, KeyScope
 from app.features.alerts import compose
 from app.features.alerts.declared import ALERTS
-from app.features.alerts.service.watch_tenants import EVENTS_MAX, WatchTenants
+from app.features.alerts.service import watch_tenants
+from app.features.alerts.service.watch_tenants import EVENTS_MAX, Faults, WatchTenants
+from app.features.monitoring.repository import dataset_faults
 from app.features.monitoring.repository.dataset_faults import STATEMENTS
 from app.features.monitoring.values import DatasetFault
 from app.features.webhooks.values import AlertEvent, HeldAlert
 from app.kernel.format.errors import InvalidRequest
 from headwater_client import verify_webhook
-from tests.support.http import EVENTS, problem, upsert
+from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service
 from tests.support.webhooks import deliveries, make_due, state_of, tenant_of, work_until
@@ -420,10 +423,12 @@ class Rounds:
         # As after a restart: nothing but the stored states is left of earlier rounds.
         watching = WatchTenants(
             alerts=OF_DATASETS,
-            tenants=lambda _: [],
-            faults=lambda _: {},
+            tenants=lambda _, __: [],
+            states=lambda _: {},
+            faults=lambda _, __: {},
             change=lambda _, __: [],
             leads=lambda: True,
+            round_seconds=60.0,
             held_seconds=self.held_seconds,
         )
         stored = msgspec.json.decode(msgspec.json.encode(self.states), type=dict[str, HeldAlert])
@@ -470,24 +475,111 @@ def test_events_of_a_round_have_a_bound_and_all_come_at_last() -> None:
     assert [len(each) for each in resolved] == [EVENTS_MAX, EVENTS_MAX, 7, 0]
 
 
-def test_failure_of_a_tenant_does_not_affect_others() -> None:
-    changed: list[str] = []
+def test_each_tenant_has_its_turn(
+    client: Client,
+    new_client: Callable[..., Client],
+    service: Service,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch_tenants, "TENANTS_MAX", 1)
+    others = [new_client(), new_client()]
+    webhooks = {tenant: subscribe(tenant) for tenant in (client, *others)}
+    for tenant in webhooks:
+        quarantined(tenant, service)
+    with service.database.relay() as connection:
+        tenants = connection.execute(
+            text("SELECT count(DISTINCT tenant_id) FROM alert_followers")
+        ).scalar_one()
+    for _ in range(tenants + 1):
+        watch()
+    assert [state_of(tenant, webhook)["pending"] for tenant, webhook in webhooks.items()] == [1, 1, 1]
+    for tenant in others:
+        tenant.delete(f"/webhooks/{webhooks[tenant]['id']}").raise_for_status()
 
-    def faults(tenant_id: str) -> dict[str, list[DatasetFault]]:
-        if tenant_id == "bad":
-            raise RuntimeError("no such thing")
-        return {}
+
+def test_fired_alert_is_resolved_by_its_end_and_not_by_greater_values(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_most_one = {
+        metric: statement._replace(
+            query=text(str(statement.query).replace(f"LIMIT {dataset_faults.FAULTS_MAX}", "LIMIT 1"))
+        )
+        for metric, statement in STATEMENTS.items()
+    }
+    monkeypatch.setattr(dataset_faults, "STATEMENTS", at_most_one)
+    subscribe()
+    write(client, service, orders, 1)
+    resolve = lagging(client, service, orders)
+    other = client.post("/datasets", json={**ORDERS, "name": "others"}).headers["location"]
+    lagging(client, service, other)
+    watch()
+    write(client, service, other, 1, 2, 3)
+    watch()
+    service.work()
+    assert alerts_of(receiver) == [("consumer-behind", "firing", "orders")]
+    resolve()
+    watch()
+    watch()
+    service.work()
+    assert sorted(alerts_of(receiver)[1:]) == [
+        ("consumer-behind", "firing", "others"),
+        ("consumer-behind", "resolved", "orders"),
+    ]
+
+
+def watching(
+    tenants: Sequence[str],
+    faults: Callable[[str], Faults],
+    changed: list[str],
+    *,
+    round_seconds: float = 60.0,
+) -> WatchTenants:
+    """Rounds over these tenants. `changed`: gets those that were evaluated."""
 
     def change(tenant_id: str, _: object) -> list[AlertEvent]:
         changed.append(tenant_id)
         return []
 
-    watching = WatchTenants(
+    return WatchTenants(
         alerts=OF_DATASETS,
-        tenants=lambda _: ["bad", "good"],
-        faults=faults,
+        tenants=lambda after, limit: [each for each in tenants if each > after][:limit],
+        states=lambda _: {},
+        faults=lambda tenant_id, _: faults(tenant_id),
         change=change,
         leads=lambda: True,
+        round_seconds=round_seconds,
     )
-    watching.run()
+
+
+def test_round_ends_after_its_time_and_the_next_one_goes_on() -> None:
+    def slow(_: str) -> Faults:
+        time.sleep(0.02)
+        return {}
+
+    changed: list[str] = []
+    tenants = [f"t{number}" for number in range(9)]
+    rounds = watching(tenants, slow, changed, round_seconds=0.05)
+    rounds.run()
+    assert 1 <= len(changed) < 9
+    for _ in range(9):
+        rounds.run()
+    assert changed[:9] == tenants
+
+
+def test_failure_of_a_tenant_does_not_affect_others() -> None:
+    def faults(tenant_id: str) -> Faults:
+        if tenant_id == "bad":
+            raise RuntimeError("no such thing")
+        return {}
+
+    changed: list[str] = []
+    watching(["bad", "good"], faults, changed).run()
     assert changed == ["good"]

@@ -23,7 +23,8 @@ HELD_SECONDS: Final = 300.0
 """An alert is resolved once its condition has not held for this time: one that comes and goes is sent once."""
 EVENTS_MAX: Final = 50
 """The most events of a tenant in a round. The others come with the next rounds."""
-_TENANTS_MAX: Final = 1_000
+TENANTS_MAX: Final = 1_000
+"""The most tenants of a round. The next round begins behind the last one of them."""
 # A tenant whose round takes long rests for this multiple of its time.
 _RESTS: Final = 50
 # Rounds are not exact, see `Evaluate`.
@@ -32,45 +33,61 @@ _EARLY_SECONDS: Final = 0.5
 Faults = Mapping[str, Sequence[DatasetFault]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class WatchTenants:
-    """The alerts of tenants. `alerts`: those about datasets.
+    """The alerts of tenants. `alerts`: those about datasets. Called by one thread.
 
-    `tenants`: some ids of those that have webhooks for alerts. `faults`: by metric, datasets of a tenant with a value
-    that may be a fault. `change`: stores what is decided about the states of a tenant's alerts, and sends the events.
-    `leads`: whether this process does it now. `held_seconds`: see HELD_SECONDS.
+    `tenants`: ids of those that have webhooks for alerts, in order: behind an id, of a number at most. `states`: of a
+    tenant's alerts. `faults`: by metric, datasets of a tenant with a value that may be a fault, of all those that are
+    named by metric, and of others up to a number. `change`: stores what is decided about the states of a tenant's
+    alerts, and sends the events.
+    `leads`: whether this process does it now. `round_seconds`: a round begins no further tenant after this time.
+    `held_seconds`: see HELD_SECONDS.
     """
 
     alerts: Sequence[Alert]
-    tenants: Callable[[int], Sequence[str]]
-    faults: Callable[[str], Faults]
+    tenants: Callable[[str, int], Sequence[str]]
+    states: Callable[[str], HeldAlerts]
+    faults: Callable[[str, Mapping[str, Sequence[str]]], Faults]
     change: Callable[[str, DecideAlerts], Sequence[AlertEvent]]
     leads: Callable[[], bool]
+    round_seconds: float
     held_seconds: float = HELD_SECONDS
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _rests: dict[str, float] = field(default_factory=dict)
+    """By tenant, the time until which it rests, by the monotonic clock."""
+    _after: str = ""
+    """The tenant behind which the next round begins."""
 
     def run(self) -> None:
-        """One round. A failure of one tenant does not affect others."""
+        """One round. Each tenant has its turn, however many there are. A failure of one does not affect others."""
         if not self.leads():
             self._rests.clear()
             return
-        tenant_ids = self.tenants(_TENANTS_MAX)
-        for gone in self._rests.keys() - set(tenant_ids):
-            del self._rests[gone]
+        began = time.monotonic()
+        self._rests = {each: until for each, until in self._rests.items() if until > began}
+        tenant_ids = self.tenants(self._after, TENANTS_MAX)
         for tenant_id in tenant_ids:
-            began = time.monotonic()
-            if began < self._rests.get(tenant_id, 0.0):
-                continue
-            try:
-                self._watch(tenant_id)
-            except Exception:
-                _log.exception("the alerts of tenant %s could not be evaluated", tenant_id)
-            ended = time.monotonic()
-            self._rests[tenant_id] = ended + _RESTS * (ended - began) if ended - began > 1.0 else 0.0
+            if time.monotonic() >= began + self.round_seconds:
+                return
+            self._after = tenant_id
+            if tenant_id not in self._rests:
+                self._serve(tenant_id)
+        if len(tenant_ids) < TENANTS_MAX:
+            self._after = ""
+
+    def _serve(self, tenant_id: str) -> None:
+        began = time.monotonic()
+        try:
+            self._watch(tenant_id)
+        except Exception:
+            _log.exception("the alerts of tenant %s could not be evaluated", tenant_id)
+        ended = time.monotonic()
+        if ended - began > 1.0:
+            self._rests[tenant_id] = ended + _RESTS * (ended - began)
 
     def _watch(self, tenant_id: str) -> None:
-        faults = self.faults(tenant_id)
+        faults = self.faults(tenant_id, self._held(self.states(tenant_id)))
         now = self.now()
         events = self.change(tenant_id, lambda name, states: self.decide(name, states, faults, now))
         for event in events:
@@ -81,6 +98,13 @@ class WatchTenants:
                 event.state.value,
                 event.detail,
             )
+
+    def _held(self, states: HeldAlerts) -> dict[str, list[str]]:
+        """The datasets that have a state, by metric: they are read whatever their values are, and so resolved."""
+        by_alert: dict[str, list[str]] = {}
+        for key, held in states.items():
+            by_alert.setdefault(key.partition(" ")[0], []).append(held.dataset_id)
+        return {alert.metric: by_alert.get(alert.name, []) for alert in self.alerts}
 
     def decide(
         self, tenant: str, before: HeldAlerts, faults: Faults, now: datetime

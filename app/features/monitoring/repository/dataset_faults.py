@@ -6,6 +6,8 @@ The statements name the tables of other rooms by their texts, as those over all 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sqlalchemy import TextClause, text
@@ -17,8 +19,8 @@ from app.infra.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 _STATEMENT_SECONDS: Final = 5
-FAULTS_MAX: Final = 200
-"""The most datasets of a metric, those with the greatest values."""
+FAULTS_MAX: Final = 1_000
+"""The most datasets of a metric: those that are named, and then those with the greatest values."""
 
 
 class _Statement(NamedTuple):
@@ -33,7 +35,10 @@ class _Statement(NamedTuple):
 
 
 def _statement(sql: str, detail: str) -> _Statement:
-    query = f"SELECT * FROM ({sql}) AS faults ORDER BY value DESC, id, subject LIMIT {FAULTS_MAX}"  # noqa: S608
+    query = (
+        f"SELECT * FROM ({sql}) AS faults "  # noqa: S608
+        f"ORDER BY id = ANY(CAST(:named AS uuid[])) DESC, value DESC, id, subject LIMIT {FAULTS_MAX}"
+    )
     worst = (
         f"SELECT t.name AS tenant, faults.*, count(*) OVER () AS datasets FROM ({sql}) AS faults "  # noqa: S608
         "JOIN tenants t ON t.tenant_id = faults.tenant_id WHERE value > :above "
@@ -124,15 +129,21 @@ class DatasetFaultStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, tenant_id: str) -> dict[str, list[DatasetFault]]:
-        """By metric, the datasets with a value; a metric that could not be read is missing. Raises Unavailable."""
+    def read(
+        self, tenant_id: str, named: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> dict[str, list[DatasetFault]]:
+        """By metric, the datasets with a value; a metric that could not be read is missing. `named`: datasets to begin
+        with, by metric.
+
+        Raises Unavailable.
+        """
         found: dict[str, list[DatasetFault]] = {}
         failures: list[Unavailable] = []
         for metric, statement in STATEMENTS.items():
             try:
                 with self._database.tenant(tenant_id) as connection:
                     connection.execute(text(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'"))
-                    rows = connection.execute(statement.query).all()
+                    rows = connection.execute(statement.query, {"named": list(named.get(metric, ()))}).all()
             except Unavailable as error:
                 failures.append(error)
                 _log.warning("%s of tenant %s cannot be read: %s", metric, tenant_id, error)

@@ -26,7 +26,8 @@ _DUE: Final = text(
     WHERE s.version IS NULL
           OR s.version <> h.version AND s.sampled_at < now() - make_interval(
               secs => greatest({SAMPLE_SECONDS}, {_RESTS} * s.milliseconds / 1000.0))
-    ORDER BY s.sampled_at NULLS FIRST, h.tenant_id, h.dataset_id LIMIT :limit
+    ORDER BY row_number() OVER (PARTITION BY h.tenant_id ORDER BY s.sampled_at NULLS FIRST, h.dataset_id),
+             s.sampled_at NULLS FIRST, h.tenant_id LIMIT :limit
     """  # noqa: S608
 )
 _SAMPLE: Final = text(
@@ -74,7 +75,9 @@ class DatasetSampleStore:
         self._database = database
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets with versions that no sample has, those that have waited longest first."""
+        """Tenants and datasets with versions that no sample has: the first of every tenant come before the second of
+        any, of each those that have waited longest.
+        """
         with self._database.monitor() as connection:
             return [(row.tenant_id, row.dataset_id) for row in connection.execute(_DUE, {"limit": limit})]
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.access.tenants.tables import tenants
 from app.core.changes.errors import OffsetAhead
 from app.features.webhooks.tables import alert_events, alert_feeds, alert_followers
-from app.features.webhooks.values import AlertEvent, AlertEvents, DecideAlerts
+from app.features.webhooks.values import AlertEvent, AlertEvents, DecideAlerts, HeldAlerts
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 
@@ -26,11 +26,18 @@ class AlertFeedStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def tenants(self, limit: int) -> list[str]:
-        """Ids of tenants with webhooks that send alerts."""
+    def tenants(self, after: str, limit: int) -> list[str]:
+        """Ids of tenants with webhooks that send alerts, in order, behind this one; from the first for an empty one."""
         query = select(alert_followers.c.tenant_id).distinct().order_by(alert_followers.c.tenant_id)
+        if after:
+            query = query.where(alert_followers.c.tenant_id > after)
         with self._database.relay() as connection:
             return list(connection.execute(query.limit(limit)).scalars())
+
+    def states(self, tenant_id: str) -> HeldAlerts:
+        """The states of a tenant's alerts."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(select(alert_feeds.c.states)).scalar_one_or_none() or {}
 
     def change(self, tenant_id: str, decide: DecideAlerts) -> Sequence[AlertEvent]:
         """Stores the states after a round, and its events, in one transaction: each event is there once.

@@ -14,7 +14,8 @@ from app.core.jobs.values import Job
 from app.features.monitoring.repository.dataset_samples import GAPS_MIN, SAMPLE_SECONDS, DatasetSampleStore
 from app.features.monitoring.repository.leaders import LeaderStore
 from app.features.monitoring.service.sample_datasets import SampleDatasets
-from tests.support.lakehouse import commit_of, message
+from app.infra.identifiers import new_id
+from tests.support.lakehouse import commit_of, definition, message
 from tests.support.leaders import end_lease
 from tests.support.store_fixtures import Stores
 
@@ -125,6 +126,20 @@ def test_hours_are_kept_for_eight_days(stores: Stores, tenant_id: str, dataset: 
     )
     UsageStore(stores.database).expire(tenant_id)
     assert rows(stores, tenant_id, "SELECT count(*) FROM dataset_hours") == [(2,)]
+
+
+def test_first_dataset_of_every_tenant_comes_before_the_second_of_any(stores: Stores) -> None:
+    made = [
+        [
+            (tenant_id, stores.catalog.create(tenant_id, new_id(), definition(name)).id)
+            for name in ("first", "second", "third")
+        ]
+        for tenant_id in (stores.tenants.add_tenant(f"tenant-{new_id()}") for _ in range(2))
+    ]
+    due = DatasetSampleStore(stores.database).due(1_000)
+    places = [[due.index(each) for each in of_tenant] for of_tenant in made]
+    assert max(each[0] for each in places) < min(each[1] for each in places)
+    assert max(each[1] for each in places) < min(each[2] for each in places)
 
 
 def test_fault_of_one_tenant_leaves_the_samples_of_others(
