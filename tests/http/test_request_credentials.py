@@ -182,7 +182,7 @@ def test_name_that_changes_while_the_name_of_before_is_read_ends_the_wait_that_b
         world.read_seconds = 0.2
         world.credentials.drop("a")
         await when(lambda: world.name_reads == before + 1)
-        # The name of before is being read. Nobody waits, so this change wakes nobody.
+        # The name of before is being read. No request waits yet, so this change wakes none.
         world.name = "payments"
         world.read_seconds = 0.001
         world.credentials.drop("a")

@@ -87,7 +87,7 @@ class WatchTenants:
             self._rests[tenant_id] = ended + _RESTS * (ended - began)
 
     def _watch(self, tenant_id: str) -> None:
-        faults = self.faults(tenant_id, self._held(self.states(tenant_id)))
+        faults = self.faults(tenant_id, self._datasets_of(self.states(tenant_id)))
         now = self.now()
         events = self.change(tenant_id, lambda name, states: self.decide(name, states, faults, now))
         for event in events:
@@ -99,11 +99,11 @@ class WatchTenants:
                 event.detail,
             )
 
-    def _held(self, states: HeldAlerts) -> dict[str, list[str]]:
+    def _datasets_of(self, states: HeldAlerts) -> dict[str, list[str]]:
         """The datasets that have a state, by metric: they are read whatever their values are, and so resolved."""
         by_alert: dict[str, list[str]] = {}
-        for key, held in states.items():
-            by_alert.setdefault(key.partition(" ")[0], []).append(held.dataset_id)
+        for key, state in states.items():
+            by_alert.setdefault(key.partition(" ")[0], []).append(state.dataset_id)
         return {alert.metric: by_alert.get(alert.name, []) for alert in self.alerts}
 
     def decide(

@@ -37,7 +37,7 @@ class _Statement(NamedTuple):
 def _statement(sql: str, detail: str) -> _Statement:
     query = (
         f"SELECT * FROM ({sql}) AS faults "  # noqa: S608
-        f"ORDER BY id = ANY(CAST(:named AS uuid[])) DESC, value DESC, id, subject LIMIT {FAULTS_MAX}"
+        f"ORDER BY id = ANY(CAST(:first_ids AS uuid[])) DESC, value DESC, id, subject LIMIT {FAULTS_MAX}"
     )
     worst = (
         f"SELECT t.name AS tenant, faults.*, count(*) OVER () AS datasets FROM ({sql}) AS faults "  # noqa: S608
@@ -130,11 +130,11 @@ class DatasetFaultStore:
         self._database = database
 
     def read(
-        self, tenant_id: str, named: Mapping[str, Sequence[str]] = MappingProxyType({})
+        self, tenant_id: str, first_ids: Mapping[str, Sequence[str]] = MappingProxyType({})
     ) -> dict[str, list[DatasetFault]]:
-        """By metric, the datasets with a value; a metric that could not be read is missing. `named`: datasets to begin
-        with, by metric.
+        """By metric, the datasets with a value; a metric that could not be read is missing.
 
+        `first_ids`: datasets to begin with, by metric.
         Raises Unavailable.
         """
         found: dict[str, list[DatasetFault]] = {}
@@ -143,7 +143,9 @@ class DatasetFaultStore:
             try:
                 with self._database.tenant(tenant_id) as connection:
                     connection.execute(text(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'"))
-                    rows = connection.execute(statement.query, {"named": list(named.get(metric, ()))}).all()
+                    rows = connection.execute(
+                        statement.query, {"first_ids": list(first_ids.get(metric, ()))}
+                    ).all()
             except Unavailable as error:
                 failures.append(error)
                 _log.warning("%s of tenant %s cannot be read: %s", metric, tenant_id, error)
