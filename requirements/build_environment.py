@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 # The packages of this repository.
 PACKAGES = {"headwater-client": ROOT / "clients" / "python", "headwater": ROOT}
+# The folders of their code that processes import.
+OWN_CODE = ("app", "workers", "migrations", "clients")
 UV_LOCK = LOCKS / "uv.txt"
 # What the environment is for: its locks, in the order of their installation. A layer has all packages of those before
 # it. The first lock has what building source distributions needs.
@@ -44,12 +46,11 @@ class NoCounterpartError(Exception):
 
 
 class Installer(NamedTuple):
-    """A command that installs packages, the variables that it needs, and options for some of its steps."""
+    """A command that installs packages, the variables that it needs, and options for the step of our packages."""
 
     install: tuple[str, ...]
     variables: dict[str, str]
     editable: tuple[str, ...]
-    last: tuple[str, ...] = ()
 
     def run(self, *arguments: str) -> None:
         """Installs what the arguments name.
@@ -183,8 +184,6 @@ def uv_installer(environment: Path) -> Installer | None:
         (*install, "--no-deps", "--no-build-isolation", "--no-config", *options),
         variables,
         editable=("--reinstall", "--config-setting", "editable_mode=compat"),
-        # It compiles the whole environment, which the first start would do otherwise.
-        last=("--compile-bytecode",),
     )
 
 
@@ -221,19 +220,32 @@ def build(environment: Path, locks: Sequence[Path], packages: dict[str, Path]) -
             # former version.
             subprocess.run([*pip_of(environment), "uninstall", "-qq", "--yes", *packages], check=True)
         try:
-            _run(installer, step, last=step is steps[-1])
+            _run(installer, step)
         except (subprocess.CalledProcessError, OSError):
             if installer is pip:
                 raise
             print("setup: uv failed, so pip installs the packages, which takes longer", flush=True)
             installer = pip
-            _run(installer, step, last=step is steps[-1])
+            _run(installer, step)
     subprocess.run([*pip_of(environment), "check"], check=True, stdout=subprocess.DEVNULL)
+    compile_all(environment, [ROOT / name for name in OWN_CODE] if packages else [])
 
 
-def _run(installer: Installer, step: Step, *, last: bool) -> None:
-    options = (*(installer.editable if step.editable else ()), *(installer.last if last else ()))
-    installer.run(*options, *step.arguments)
+def compile_all(environment: Path, folders: Sequence[Path]) -> None:
+    """Compile the packages of the environment and these folders, except what is compiled already.
+
+    uv compiles nothing by itself. Otherwise each process compiles what it imports when it starts, every time where it
+    may write no bytecode, as PYTHONDONTWRITEBYTECODE says: that takes longer than the rest of a start.
+    """
+    print("setup: compiling the packages", flush=True)
+    places = [*environment.glob("lib/python3.*/site-packages"), *folders]
+    # Packages have templates and code for other versions of Python, which nothing imports: errors are left out.
+    command = (str(interpreter(environment)), "-m", "compileall", "-qq", "-j", "0", *map(str, places))
+    subprocess.run(command, check=False)
+
+
+def _run(installer: Installer, step: Step) -> None:
+    installer.run(*(installer.editable if step.editable else ()), *step.arguments)
 
 
 def main() -> None:

@@ -156,14 +156,23 @@ class Clone:
         assert process.returncode == 0, printed
         return printed
 
+    @property
+    def site(self) -> Path:
+        """Where packages are installed."""
+        [site] = (self.root / "environment" / "lib").glob("*/site-packages")
+        return site
+
     def packages(self) -> dict[str, str]:
         """The installed packages, beside those of `venv`, with who installed each."""
-        [site] = (self.root / "environment" / "lib").glob("*/site-packages")
         found = {
             path.parent.name.partition("-")[0]: path.read_text()
-            for path in site.glob("*.dist-info/INSTALLER")
+            for path in self.site.glob("*.dist-info/INSTALLER")
         }
         return {name: text.strip() for name, text in found.items() if name not in {"pip", "setuptools"}}
+
+    def compiled(self) -> set[str]:
+        """The modules of the packages that are compiled."""
+        return {path.name.partition(".")[0] for path in self.site.glob("__pycache__/*.pyc")}
 
 
 REAL_UV = f'#!/bin/sh\nexec {json.dumps(str(Path(sys.executable).with_name("uv")))} "$@"\n'
@@ -172,11 +181,14 @@ REAL_UV = f'#!/bin/sh\nexec {json.dumps(str(Path(sys.executable).with_name("uv")
 @share(3)
 def test_two_setups_at_once_and_then_the_layers_after_another(tmp_path: Path) -> None:
     clone = Clone(tmp_path, uv=REAL_UV)
-    first, second = clone.start("up"), clone.start("up")
+    # Where processes may write no bytecode, each would compile what it imports at every start.
+    no_bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}
+    first, second = clone.start("up", no_bytecode), clone.start("up", no_bytecode)
     with first, second:
         printed = [clone.end(first), clone.end(second)]
     assert sorted(text.count("is ready after") for text in printed) == [0, 1]
     assert clone.packages() == {"uv": "pip", "builder": "uv", "server": "uv"}
+    assert clone.compiled() >= {"builder", "server"}
     assert clone.setup("up") == ""
     clone.setup("demo")
     assert clone.packages()["flights"] == "uv"
