@@ -207,9 +207,14 @@ def test_usage_is_listed_by_day_dataset_and_key(operator, limited, service):
         2,
         None,
     )
+    assert (of_dataset["dataset"], of_dataset["dataset_deleted_at"]) == ("orders", None)
     [of_key] = client.get("/usage", params={"by": "key"}).json()["items"]
     assert of_key["key_id"] == client.get("/me").json()["key"]["id"]
     assert operator.get(f"{tenant}/usage", params={"by": "dataset"}).json()["items"] == [of_dataset]
+    assert client.delete("/datasets/orders").status_code == 204
+    [of_deleted] = operator.get(f"{tenant}/usage", params={"by": "dataset"}).json()["items"]
+    assert (of_deleted["dataset"], of_deleted["rows_written"]) == ("orders", of_dataset["rows_written"])
+    assert of_deleted["dataset_deleted_at"] is not None
     assert client.get("/usage", params={"to": "2020-01-01"}).json() == {"items": [], "next_page_token": None}
     problem(client.get("/usage", params={"from": "2020-01-02", "to": "2020-01-01"}), 400, "invalid-request")
     problem(client.get(f"{tenant}/quotas"), 403, "forbidden")
@@ -254,4 +259,9 @@ def test_operator_changes_and_prints_quotas_with_the_command_line(
         "expected a quota and its limit"
         in headwater("tenants", "quotas", name, "--set", "datasets", fails=2).err
     )
-    headwater("usage", "--tenant", name)
+    assert client.post("/datasets/orders/writes", json=upsert({"id": 1})).status_code == 202
+    service.work()
+    assert headwater("usage", "--tenant", name, "--by", "dataset", "-o", "table").cells[1][1] == "orders"
+    assert client.delete("/datasets/orders").status_code == 204
+    line = headwater("usage", "--tenant", name, "--by", "dataset", "-o", "table").cells[1]
+    assert " ".join(line[1:3]) == "orders (deleted)"

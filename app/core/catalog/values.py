@@ -69,6 +69,13 @@ class AwaitedHead(NamedTuple):
     position: int
 
 
+class DatasetName(NamedTuple):
+    """The name of a dataset, and when it was deleted; None if it was not."""
+
+    name: str
+    deleted_at: datetime | None
+
+
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
     """One of the schemas that a dataset had."""
 

@@ -35,7 +35,10 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
         "identities": Identities(keys=CredentialStore(database)),
         "audit_reader": AuditReader(audit=audit, administration=administration),
         "usage": ReadUsage(
-            usage=UsageStore(database), meter=QuotaStore(database).metered, counts=process.quota_use
+            usage=UsageStore(database),
+            dataset_names=process.platform.stores.catalog.names_by_id,
+            meter=QuotaStore(database).metered,
+            counts=process.quota_use,
         ),
     }
 

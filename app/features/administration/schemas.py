@@ -10,7 +10,7 @@ from litestar.params import PathParameter
 
 from app.access.audit.values import AccessOutcome, AccessVia, AuditEntry, AuditFilter
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
-from app.access.tenants.usage import Usage, UsageFilter, UsageOf
+from app.access.tenants.usage import UsageFilter, UsageOf
 from app.access.tenants.values import (
     ApiKey,
     BoundedText,
@@ -26,7 +26,7 @@ from app.access.tenants.values import (
     TenantDeletion,
     TenantState,
 )
-from app.features.administration.service import QuotaUse
+from app.features.administration.service import NamedUsage, QuotaUse
 from app.http.parameters.page_options import PageOptions
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
@@ -183,7 +183,11 @@ class UsageResponse(msgspec.Struct, frozen=True, kw_only=True):
     day: Annotated[date, msgspec.Meta(examples=["2026-11-21"])]
     """The day."""
     dataset_id: str | None
-    """The dataset, where usage is listed by dataset."""
+    """The id of the dataset, where usage is listed by dataset."""
+    dataset: str | None
+    """Its name. Null for a dataset that was deleted so long ago that only its usage is kept."""
+    dataset_deleted_at: datetime | None
+    """When the dataset was deleted; null for one that exists."""
     key_id: str | None
     """The key, where usage is listed by key."""
     rows_written: int | None
@@ -302,11 +306,14 @@ def usage_page(page: Page, of: UsageOf) -> UsagePage:
     return UsagePage(items=[_usage(each, of) for each in page.items], next_page_token=page.next_token)
 
 
-def _usage(usage: Usage, of: UsageOf) -> UsageResponse:
+def _usage(named: NamedUsage, of: UsageOf) -> UsageResponse:
+    usage, dataset = named
     has_writes, has_requests = of is not UsageOf.KEY, of is not UsageOf.DATASET
     return UsageResponse(
         day=usage.day,
         dataset_id=usage.id if of is UsageOf.DATASET else None,
+        dataset=None if dataset is None else dataset.name,
+        dataset_deleted_at=None if dataset is None else dataset.deleted_at,
         key_id=usage.id if of is UsageOf.KEY else None,
         rows_written=usage.rows_written if has_writes else None,
         bytes_written=usage.bytes_written if has_writes else None,

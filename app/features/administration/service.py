@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -17,7 +18,7 @@ from app.access.tenants.quotas import Quotas
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.repository.usage import UsageStore
-from app.access.tenants.usage import UsageFilter
+from app.access.tenants.usage import Usage, UsageFilter, UsageOf
 from app.access.tenants.values import (
     FIRST_KEY_SCOPES,
     ApiKey,
@@ -29,6 +30,7 @@ from app.access.tenants.values import (
     TenantChange,
     TenantDeletion,
 )
+from app.core.catalog.values import DatasetName
 from app.kernel.format.errors import FieldError, InvalidFilter, InvalidRequest
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page
@@ -56,26 +58,39 @@ class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
     used: int | None
 
 
+class NamedUsage(NamedTuple):
+    """The usage of a day. `dataset`: whose it is, if it is of a dataset of which there is a row."""
+
+    usage: Usage
+    dataset: DatasetName | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadUsage:
     """What tenants use.
 
     `meter` and `counts`: what a tenant has of what is metered and of what exists, by the names of the quotas.
+    `dataset_names`: the names of datasets of a tenant by their ids, as far as rows have them.
     """
 
     usage: UsageStore
+    dataset_names: Callable[[str, Collection[str]], Mapping[str, DatasetName]]
     meter: Callable[[str], Mapping[str, int]]
     counts: Mapping[str, Callable[[str], int]]
 
     def page(
         self, tenant_id: str, usage_filter: UsageFilter, *, page_size: int, page_token: str | None
     ) -> Page:
-        """Usage items by day. Raises InvalidRequest."""
+        """NamedUsage items by day. Raises InvalidRequest."""
         first, last = usage_filter.first_day, usage_filter.last_day
         if first is not None and last is not None and first > last:
             detail = "expected a day that is not before `from`"
             raise InvalidRequest(f"/to: {detail}", [FieldError(pointer="/to", detail=detail)])
-        return self.usage.page(tenant_id, usage_filter, page_size=page_size, page_token=page_token)
+        page = self.usage.page(tenant_id, usage_filter, page_size=page_size, page_token=page_token)
+        if usage_filter.of is not UsageOf.DATASET:
+            return page.mapped(NamedUsage)
+        names = self.dataset_names(tenant_id, {item.id for item in page.items})
+        return page.mapped(lambda item: NamedUsage(item, names.get(item.id)))
 
     def quotas(self, tenant: Tenant) -> list[QuotaUse]:
         """All quotas, with what the tenant uses now."""

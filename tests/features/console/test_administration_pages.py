@@ -171,6 +171,9 @@ def test_usage_has_charts_and_their_tables(
     assert table.rows()[-1][1] == "2"
     by_dataset = page(visitor, "/console/usage?by=dataset")
     assert by_dataset.link("orders") == "/console/datasets/orders"
+    assert client.delete(orders).status_code == 204
+    cells = page(visitor, "/console/usage?by=dataset").rows()
+    assert ["orders deleted", "2"] in [row[:2] for row in cells]
     key = next(name for name in (each.get("name") for each in client.get("/keys").json()["items"]))
     until(
         lambda: any(key in row[0] for row in page(visitor, "/console/usage?by=key").rows() if row),

@@ -41,6 +41,7 @@ from app.core.catalog.values import (
     AwaitedHead,
     Dataset,
     DatasetFilter,
+    DatasetName,
     DatasetSummary,
     SchemaVersion,
     Upload,
@@ -117,9 +118,15 @@ class CatalogStore:
 
     def names(self, tenant_id: str, dataset_ids: Collection[str]) -> list[str]:
         """The names of those of the datasets that there are, deleted ones included."""
-        query = select(datasets.c.name).where(any_of(datasets.c.id, dataset_ids))
+        return [each.name for each in self.names_by_id(tenant_id, dataset_ids).values()]
+
+    def names_by_id(self, tenant_id: str, dataset_ids: Collection[str]) -> dict[str, DatasetName]:
+        """The names of those of the datasets that there are, deleted ones included, by their ids."""
+        query = select(datasets.c.id, datasets.c.name, datasets.c.deleted_at).where(
+            any_of(datasets.c.id, dataset_ids)
+        )
         with self._database.tenant(tenant_id) as connection:
-            return list(connection.execute(query).scalars())
+            return {row.id: DatasetName(row.name, row.deleted_at) for row in connection.execute(query)}
 
     def names_with_tenant(self, tenant_id: str, dataset_id: str) -> tuple[str, str] | None:
         """The names of the tenant and of a dataset, also of a deleted one; None if there is no such dataset."""

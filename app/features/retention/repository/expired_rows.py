@@ -19,7 +19,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from app.access.tenants.tables import api_keys, token_subjects
+from app.access.tenants.tables import api_keys, token_subjects, usage_days
 from app.core.catalog.tables import datasets
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.tables import idempotency, instants, jobs, outbox, transactions, writer_batches
@@ -171,9 +171,9 @@ class ExpiredSubjectStore:
 def _dependants() -> list[Table]:
     """The tables with rows of a dataset, in an order in which they can be deleted.
 
-    Jobs expire by themselves. Messages of the outbox are deleted when they are sent.
+    Jobs and the usage of days expire by themselves. Messages of the outbox are deleted when they are sent.
     """
-    other_tables = (datasets, jobs, outbox)
+    other_tables = (datasets, jobs, outbox, usage_days)
     return [
         table
         for table in reversed(metadata.sorted_tables)

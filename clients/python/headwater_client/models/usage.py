@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 
@@ -29,7 +31,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     day: str
     """The day."""
     dataset_id: str | None
-    """The dataset, where usage is listed by dataset."""
+    """The id of the dataset, where usage is listed by dataset."""
+    dataset: str | None
+    """Its name. Null for a dataset that was deleted so long ago that only its usage is kept."""
+    dataset_deleted_at: datetime | None
+    """When the dataset was deleted; null for one that exists."""
     key_id: str | None
     """The key, where usage is listed by key."""
     rows_written: int | None

@@ -14,6 +14,9 @@ _OF_WRITES: Final = (
     ("stored_bytes", "Bytes stored", "bytes"),
 )
 _OF_REQUESTS: Final = (("requests", "Requests", "number"), ("egress_bytes", "Bytes sent", "bytes"))
+_CHARTS: Final = (*_OF_WRITES, *_OF_REQUESTS)
+NUMBERS: Final = tuple(name for name, _, _ in _CHARTS)
+"""The numbers that items of usage have, or null."""
 
 
 class DayChart(NamedTuple):
@@ -39,12 +42,12 @@ def by_day(items: Iterable[Mapping[str, Any]], last: date, *, days: int) -> list
     sums: dict[str, dict[date, float]] = {}
     for item in items:
         day = date.fromisoformat(item["day"])
-        for name, _, _ in (*_OF_WRITES, *_OF_REQUESTS):
+        for name in NUMBERS:
             if (value := item[name]) is not None:
                 of_name = sums.setdefault(name, {})
                 of_name[day] = of_name.get(day, 0) + value
     charts = []
-    for name, title, unit in (*_OF_WRITES, *_OF_REQUESTS):
+    for name, title, unit in _CHARTS:
         if name in sums:
             # A sample that was not made is not zero bytes.
             other = None if name == "stored_bytes" else 0

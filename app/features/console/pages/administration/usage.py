@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Any, Final
 
 from app.features.console.page import ConsolePage, Context
-from app.features.console.pages.administration.day_charts import by_day
+from app.features.console.pages.administration.day_charts import NUMBERS, by_day
 from app.features.console.pages.field_values import FieldFault
 from app.features.console.visit import PageApi, Visit, together
 
@@ -28,8 +28,8 @@ async def _read(visit: Visit) -> Context:
         raise FieldFault("from", f"expected a day of the {_DAYS_MAX} days up to `to`")
     by = visit.query.get("by", "tenant")
     options = {"from": first.isoformat(), "to": last.isoformat(), "by": by}
-    (items, complete), names = await together(_all_pages(visit.api, options), _names(visit, by))
-    groups = _groups(items, by, names)
+    (items, complete), key_names = await together(_all_pages(visit.api, options), _key_names(visit, by))
+    groups = _groups(items, by, key_names)
     return {
         "by": by,
         "words": _BY,
@@ -54,27 +54,27 @@ async def _all_pages(api: PageApi, options: Mapping[str, str]) -> tuple[list[Map
     return items, False
 
 
-async def _names(visit: Visit, by: str) -> Mapping[str, str]:
-    """The names of datasets or keys by their ids, as far as the reader may list them."""
-    if by == "dataset":
-        part = await visit.api.part("/datasets", page_size=_NAMES)
-    elif by == "key":
-        part = await visit.api.part("/keys", page_size=_NAMES)
-    else:
+async def _key_names(visit: Visit, by: str) -> Mapping[str, str]:
+    """The names of keys by their ids, as far as the reader may list them."""
+    if by != "key":
         return {}
+    part = await visit.api.part("/keys", page_size=_NAMES)
     return {each["id"]: each["name"] for each in (part.value or {}).get("items", ())}
 
 
-def _groups(items: list[Mapping[str, Any]], by: str, names: Mapping[str, str]) -> list[Mapping[str, Any]]:
+def _groups(items: list[Mapping[str, Any]], by: str, key_names: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """The sums of the days of each dataset or key; none where usage is that of the tenant."""
     if by == "tenant":
         return []
     totals: dict[str, dict[str, Any]] = {}
     for item in items:
         group_id = item[f"{by}_id"]
-        total = totals.setdefault(group_id, {"id": group_id, "name": names.get(group_id)})
-        for name, value in item.items():
-            if name in ("day", "dataset_id", "key_id") or value is None:
+        total = totals.setdefault(
+            group_id, {"id": group_id, "name": item["dataset"] or key_names.get(group_id)}
+        )
+        total["is_deleted"] = item["dataset_deleted_at"] is not None
+        for name in NUMBERS:
+            if (value := item[name]) is None:
                 continue
             before = total.get(name, 0)
             total[name] = max(before, value) if name == "stored_bytes" else before + value

@@ -48,10 +48,10 @@ def usage(
     """
     with service.client() as client:
         days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
-        names = _names(client, by, tenant) if output.is_table() and days else {}
+        names = _key_names(client, tenant) if by == "key" and output.is_table() and days else {}
     columns: list[TableColumn[Usage]] = [TableColumn("DAY", lambda each: each.day)]
     if by == "dataset":
-        columns.append(TableColumn("DATASET", lambda each: names.get(each.dataset_id, each.dataset_id)))
+        columns.append(TableColumn("DATASET", _dataset))
     if by == "key":
         columns.append(TableColumn("KEY", lambda each: names.get(each.key_id, each.key_id)))
     numbers = [TableColumn(heading, cell) for heading, cell in _NUMBERS.items()]
@@ -59,11 +59,12 @@ def usage(
     output.items(days, columns)
 
 
-def _names(client: Headwater, by: str, tenant: str | None) -> dict[str | None, str]:
-    """The names of what exists now, by id. Datasets of another tenant are not listed."""
-    if by == "key":
-        return {each.id: each.name for each in client.api_keys(tenant=tenant)}
-    return {each.id: each.name for each in client.datasets()} if by == "dataset" and tenant is None else {}
+def _dataset(item: Usage) -> str | None:
+    return f"{item.dataset} (deleted)" if item.dataset_deleted_at else item.dataset or item.dataset_id
+
+
+def _key_names(client: Headwater, tenant: str | None) -> dict[str | None, str]:
+    return {each.id: each.name for each in client.api_keys(tenant=tenant)}
 
 
 def _bytes(number: int | None) -> Bytes | None:
