@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import Enum
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
+_log = logging.getLogger(__name__)
 _OWN: Final = ("app.", "workers.", "clients.", "headwater.", "__main__")
 _CONTEXT: Final[ContextVar[Mapping[str, object]]] = ContextVar("log_context", default=MappingProxyType({}))
 # Of libraries: what they report at each start or call would add nothing.
@@ -28,7 +31,10 @@ class LogFormat(str, Enum):
 
 
 def configure_logs(process: str, log_format: LogFormat = LogFormat.TEXT) -> None:
-    """Logs one line for each event, with its time in UTC, the process and its number."""
+    """Logs one line for each event, with its time in UTC, the process and its number.
+
+    An exception that ends the process or a thread is an event, too.
+    """
     # What the lines do not show is not collected, as the documentation of `logging` proposes.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -39,6 +45,31 @@ def configure_logs(process: str, log_format: LogFormat = LogFormat.TEXT) -> None
         logging.getLogger(library).setLevel(logging.WARNING)
     # Warnings are for developers of a library; they come in several lines.
     warnings.simplefilter("ignore")
+    sys.excepthook = _log_end_of_process
+    threading.excepthook = _log_end_of_thread
+    sys.unraisablehook = _log_unraisable
+
+
+def _log_end_of_process(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    _log.critical("an exception ends the process", exc_info=(kind, error, trace))
+
+
+def _log_end_of_thread(end: threading.ExceptHookArgs) -> None:
+    if end.exc_value is not None:
+        name = None if end.thread is None else end.thread.name
+        _log.error(
+            "an exception ends a thread",
+            exc_info=(end.exc_type, end.exc_value, end.exc_traceback),
+            extra=facts(thread=name),
+        )
+
+
+def _log_unraisable(fault: sys.UnraisableHookArgs) -> None:
+    if fault.exc_value is not None:
+        _log.error(
+            "an exception could not be raised",
+            exc_info=(fault.exc_type, fault.exc_value, fault.exc_traceback),
+        )
 
 
 def facts(**values: object) -> dict[str, Mapping[str, object]]:

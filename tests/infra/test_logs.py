@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -88,3 +89,28 @@ def test_exception_is_a_member_or_lines_behind_the_event() -> None:
     assert first.endswith(" failed job=j")
     assert trace[-1] == "ValueError: no"
     assert members(event)["exception"].endswith("ValueError: no")
+
+
+_ENDS = {
+    "an exception ends the process": "raise ValueError('the last')",
+    "an exception ends a thread": "thread = threading.Thread(target=int, args=['x']); thread.start(); thread.join()",
+    "an exception could not be raised": "class Ends:\n    def __del__(self): raise ValueError('late')\nEnds()",
+}
+
+
+@pytest.mark.parametrize("message", _ENDS)
+def test_exception_that_no_code_handles_is_one_line(message: str) -> None:
+    lines = (
+        "import threading",
+        "from app.infra.logs import LogFormat, configure_logs",
+        "configure_logs('api', LogFormat.JSON)",
+        _ENDS[message],
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (run.returncode != 0) is (message == "an exception ends the process")
+    [line] = run.stderr.splitlines()
+    event = json.loads(line)
+    assert event["message"] == message
+    assert "ValueError: " in event["exception"]

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from celery import Celery
-from celery.apps.worker import Worker
+from celery.apps.worker import Worker, install_worker_term_handler
+
+_log = logging.getLogger(__name__)
+
+
+class _QuietWorker(Worker):
+    """A Celery worker that prints nothing by itself when it stops: its lines would not be in the form of the log."""
+
+    def install_platform_tweaks(self, worker: Worker) -> None:
+        super().install_platform_tweaks(worker)
+        for name in ("SIGTERM", "SIGINT"):
+            install_worker_term_handler(worker, sig=name, verbose=False)
 
 
 def register_tasks(celery: Celery, wake: Mapping[str, Callable[[str, str], None]]) -> None:
@@ -30,7 +42,8 @@ def serve(celery: Celery, *, name: str) -> None:
     # The process configures its logging; Celery's would replace it.
     celery.conf.worker_hijack_root_logger = False
     # The worker starts itself in start(); Celery's own command line is not used.
-    worker: Worker = celery.Worker(
+    worker = _QuietWorker(
+        app=celery,
         pool_cls="solo",
         concurrency=1,
         hostname=name,
@@ -42,3 +55,4 @@ def serve(celery: Celery, *, name: str) -> None:
         without_heartbeat=True,
     )
     worker.start()
+    _log.info("receives no notifications any more, and stops")
