@@ -9,7 +9,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from app.access.tenants.bootstrap import migrate, revisions
+from app.access.tenants.bootstrap import migrate
+from migrations import revisions
 from tests.support.postgres import TestServer
 
 ROLES: Final = ("headwater_app", "headwater_relay", "headwater_admin", "headwater_monitor")

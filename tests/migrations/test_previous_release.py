@@ -20,10 +20,10 @@ from typing import Final
 import httpx2
 import pytest
 
-from app.access.tenants.bootstrap import revisions
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.valkey import EmbeddedValkey
 from app.infra.settings import Settings
+from migrations import revisions
 from tests.support.http import ORDERS, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import running_service, settings_for

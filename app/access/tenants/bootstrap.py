@@ -104,12 +104,6 @@ def migrate_to(database_url: str, revision: str) -> None:
         migrate(connection, revision)
 
 
-def revisions() -> list[str]:
-    """The migrations of this release, the first one first: their files begin with their number."""
-    folder = Path(migrations.__file__).parent / "versions"
-    return sorted(path.name.partition("_")[0] for path in folder.glob("[0-9]*.py"))
-
-
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
     """A connection with the advisory lock, for which a second caller waits."""

@@ -13,13 +13,13 @@ from app.access.tenants.bootstrap import (
     check_rights,
     initialise,
     migrate_to,
-    revisions,
 )
 from app.infra.db.copying import CopyFailed, Load, TableHasRows, load
 from app.infra.db.examination import DatabaseUnreachable, examination
 from app.infra.errors import Unavailable
 from app.process.backup.folder import read_manifest, rows_of
 from app.process.backup.manifest import BackupError, BackupManifest
+from migrations import revisions
 
 # Migrations fill them with values that are of one deployment: those of the backup replace them.
 _SEEDS: Final = ("table_key_secrets",)
@@ -39,11 +39,11 @@ def restore(
     message says how the restore is completed.
     """
     manifest = read_manifest(folder)
-    migrations = revisions()
-    if manifest.revision not in migrations:
+    own = revisions()
+    if manifest.revision not in own:
         raise BackupError(
             f"the backup has migration {manifest.revision}, which is of a later release (this one has "
-            f"{migrations[-1]}): use Headwater {manifest.release} or later"
+            f"{own[-1]}): use Headwater {manifest.release} or later"
         )
     try:
         with examination(url) as database:

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from app.access.tenants.bootstrap import revisions
 from app.infra.db.copying import CopyFailed, Snapshot, deletion_hold, snapshot
 from app.process.backup.folder import make_folder, write_manifest, write_table
 from app.process.backup.manifest import FORMAT, BackupError, BackupManifest
 from app.process.tables import metadata
+from migrations import revisions
 
 STORAGE_SECONDS_MAX: Final = 86_400
 """The time after which the command that copies the storage is ended: meanwhile the storage only grows."""

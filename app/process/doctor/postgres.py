@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from app.access.tenants.bootstrap import revisions
 from app.infra.db.examination import DatabaseUnreachable, Examination, Login, examination
 from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, MONITOR_ROLE, RELAY_ROLE
 from app.infra.settings import Settings
 from app.process.doctor.values import Diagnosis, failed, ok, warning
 from app.process.tables import metadata
+from migrations import revisions
 
 POSTGRES_MIN: Final = 16
 """The oldest major version of PostgreSQL: memberships have the option SET since then."""

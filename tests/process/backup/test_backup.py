@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.access.tenants.bootstrap import initialise, revisions
+from app.access.tenants.bootstrap import initialise
 from app.access.tenants.values import KeyScope, Principal
 from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.repository.references import ReferenceStore
@@ -32,6 +32,7 @@ from app.kernel.format.paths import Folder, attempt_name, dataset_prefix, writte
 from app.process.backup import BackupError, BackupManifest, back_up, restore
 from app.process.backup.folder import read_manifest
 from app.process.tables import metadata
+from migrations import revisions
 from tests.support.lakehouse import definition, new_job
 from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from pyspark import __version__
 
-from app.access.tenants.bootstrap import revisions
 from app.infra.db.examination import Login
 from app.infra.runtime.loopback import free_port
 from app.infra.settings import Settings
@@ -20,6 +19,7 @@ from app.process.doctor.redis import redis_check
 from app.process.doctor.spark import SparkCluster, SparkWorker, cluster_check, masters, spark_checks
 from app.process.doctor.storage import disk_check, storage_checks
 from app.process.doctor.values import Diagnosis, Verdict
+from migrations import revisions
 
 LEAST = {"HEADWATER_DATABASE_URL": "postgresql://u@h/d", "HEADWATER_REDIS_URL": "redis://h/0"}
 FAILED, OK, WARNING = Verdict.FAILED, Verdict.OK, Verdict.WARNING
