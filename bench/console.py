@@ -1,6 +1,7 @@
 """Pages of the console for a tenant of many datasets: the time of each, its processor time, and its requests.
 
-Each page is requested by one reader, one request after another. The milliseconds are those of the whole request, with
+Each page is requested by one reader, one request after another, in rounds over all pages: what the service does beside
+them, such as the samples of each minute, then falls on all alike. The milliseconds are those of the whole request, with
 the requests that the page itself sends to the API. The last note names the slowest page, and those beyond the target.
 Of a busy machine, compare the processor time.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -56,27 +58,42 @@ def fill(service: Service, datasets: int, written: int, rows: int) -> Mapping[st
     }
 
 
-def measure(service: Service, client: httpx2.Client, address: str, requests: int) -> dict[str, Any]:
-    """The figures of a page."""
-    api = tree(service.process(API))
-    others = [each for each in tree(service.supervisor) if each not in api]
-    first = _page(client, address)
-    before = processor_seconds(api), processor_seconds(others)
-    seconds = []
-    for _ in range(requests):
-        began = time.perf_counter()
-        _page(client, address)
-        seconds.append(time.perf_counter() - began)
-    spent = processor_seconds(api) - before[0], processor_seconds(others) - before[1]
-    found = percentiles(seconds)
-    return {
-        "p50 ms": found["p50"],
-        "p95 ms": found["p95"],
-        "api cpu ms": round(1000 * spent[0] / requests, 1),
-        "other cpu ms": round(1000 * spent[1] / requests, 1),
-        "requests": first.text.partition(_FOOTER)[2].count("curl "),
-        "kB": round(len(first.content) / 1000, 1),
-    }
+@dataclass(kw_only=True, slots=True)
+class PageMeasurement:
+    """The requests of a page: their times in seconds, and the processor seconds of the API and of the rest."""
+
+    page: str
+    address: str
+    first: httpx2.Response
+    seconds: list[float] = field(default_factory=list)
+    api_seconds: float = 0.0
+    other_seconds: float = 0.0
+
+    def take(self, service: Service, client: httpx2.Client, requests: int) -> None:
+        """Adds so many requests."""
+        api = tree(service.process(API))
+        others = [each for each in tree(service.supervisor) if each not in api]
+        before = processor_seconds(api), processor_seconds(others)
+        for _ in range(requests):
+            began = time.perf_counter()
+            _page(client, self.address)
+            self.seconds.append(time.perf_counter() - began)
+        self.api_seconds += processor_seconds(api) - before[0]
+        self.other_seconds += processor_seconds(others) - before[1]
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures of the page."""
+        found = percentiles(self.seconds)
+        return {
+            "page": self.page,
+            "p50 ms": found["p50"],
+            "p95 ms": found["p95"],
+            "api cpu ms": round(1000 * self.api_seconds / len(self.seconds), 1),
+            "other cpu ms": round(1000 * self.other_seconds / len(self.seconds), 1),
+            "requests": self.first.text.partition(_FOOTER)[2].count("curl "),
+            "kB": round(len(self.first.content) / 1000, 1),
+        }
 
 
 def summary(figures: Sequence[Mapping[str, Any]]) -> str:
@@ -102,9 +119,10 @@ def main() -> None:
     options.add_argument("--datasets", type=int, default=1_000, help="datasets of the tenant")
     options.add_argument("--written", type=int, default=50, help="how many of them have rows")
     options.add_argument("--rows", type=int, default=1_000, help="rows of each of these")
-    options.add_argument("--requests", type=int, default=50, help="requests of each page")
+    options.add_argument("--requests", type=int, default=10, help="requests of each page in a round")
+    options.add_argument("--rounds", type=int, default=5, help="rounds over all pages")
     chosen = options.parse_args()
-    figures, left_out = [], []
+    pages, left_out = [], []
     with running_service(chosen.scratch) as service:
         variables = fill(service, chosen.datasets, chosen.written, chosen.rows)
         with httpx2.Client(base_url=service.url, timeout=60, trust_env=False) as client:
@@ -117,11 +135,14 @@ def main() -> None:
                     continue
                 path = _VARIABLE.sub(lambda found: variables[found[1]], page.path)
                 address = f"/console{path}{_QUERIES.get(page.path, '')}"
-                figures.append(
-                    {"page": page.path or "/", **measure(service, client, address, chosen.requests)}
-                )
-    given = {name: getattr(chosen, name) for name in ("datasets", "written", "rows", "requests")}
+                first = _page(client, address)
+                pages.append(PageMeasurement(page=page.path or "/", address=address, first=first))
+            for _ in range(chosen.rounds):
+                for each in pages:
+                    each.take(service, client, chosen.requests)
+    given = {name: getattr(chosen, name) for name in ("datasets", "written", "rows", "requests", "rounds")}
     notes = [f"not measured: {path}" for path in left_out]
+    figures = [each.figures for each in pages]
     publish("console", given, figures, notes=[*notes, summary(figures)])
 
 

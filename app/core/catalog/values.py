@@ -54,12 +54,14 @@ class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Selects datasets of a list: those that satisfy all of its members; None for any.
 
     `patterns`: at least one of them matches the name. `name`: a pattern that matches it. `labels`: all that it has.
+    `references`: one of them is its id or its name.
     """
 
     patterns: tuple[str, ...] | None = None
     name: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
     ids: frozenset[str] | None = None
+    references: frozenset[str] | None = None
 
 
 class AwaitedHead(NamedTuple):

@@ -31,6 +31,10 @@ class ListJobsOptions(PageOptions, frozen=True, kw_only=True):
     """The jobs of this kind only; repeated, of these kinds."""
     state: list[JobState] | None = None
     """The jobs in this state only; repeated, in these states."""
+    unresolved: bool = False
+    """The failed jobs only that no job of the same dataset and kind has made up for: none that was accepted later has
+    succeeded.
+    """
 
 
 class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):

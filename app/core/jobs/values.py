@@ -78,6 +78,13 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[JobState, ...] | None = None
     datasets: tuple[str, ...] | None = None
     """Patterns of the names of datasets."""
+    unresolved: bool = False
+    """Failed jobs alone, after which no other job of their dataset and kind was accepted that has succeeded."""
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether the filter selects all jobs of the tenant, or of a dataset."""
+        return self.kinds is None and self.states is None and self.datasets is None and not self.unresolved
 
     @property
     def unfinished(self) -> bool:

@@ -70,17 +70,15 @@ async def read_overview(
     It reads no file and sums up no list of files: the numbers of a table are those of its last sample, about a minute
     after its last commit.
     """
-    page, numbers = await threads.run(
-        tenant_overview.page,
-        principal,
-        options.selection,
-        page_size=options.page_size,
-        page_token=options.page_token,
+    return await threads.run(_overview, tenant_overview, principal, options)
+
+
+def _overview(overview: TenantOverview, principal: Principal, options: ReadOverviewOptions) -> OverviewPage:
+    page, numbers = overview.page(
+        principal, options.selection, page_size=options.page_size, page_token=options.page_token
     )
-    return OverviewPage(
-        items=[dataset_overview(each, numbers.get(each.id)) for each in page.items],
-        next_page_token=page.next_token,
-    )
+    items = [dataset_overview(each, numbers.get(each.id)) for each in page.items]
+    return OverviewPage(items=items, next_page_token=page.next_token)
 
 
 @get(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from app.access.tenants.usage import HOURS_KEPT
 from app.core.catalog.schemas import ListDatasetsOptions
-from app.core.catalog.values import DatasetSummary
+from app.core.catalog.values import DatasetFilter, DatasetSummary
 from app.features.monitoring.values import (
     DatasetNumbers,
     DatasetProblem,
@@ -18,9 +18,21 @@ from app.features.monitoring.values import (
     StoredSums,
 )
 
+DATASETS_MAX: Final = 100
+"""The most datasets that are requested by their ids or names."""
+
 
 class ReadOverviewOptions(ListDatasetsOptions, frozen=True, kw_only=True):
     """The options of `read_overview`."""
+
+    dataset: Annotated[list[str], msgspec.Meta(max_length=DATASETS_MAX)] | None = None
+    """The id or the name of a dataset; repeated: these datasets. One that does not exist is left out."""
+
+    @property
+    def selection(self) -> DatasetFilter:
+        """The filter of the list."""
+        references = None if self.dataset is None else frozenset(self.dataset)
+        return msgspec.structs.replace(super().selection, references=references)
 
 
 class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,11 +117,14 @@ class StoredDatasets(msgspec.Struct, frozen=True, kw_only=True):
     """What all tenants together store."""
 
 
-_NUMBERS = tuple(name for name in DatasetNumbers.__struct_fields__ if name != "problems")
+_UNKNOWN: Final = dict.fromkeys(DatasetNumbers.__struct_fields__)
 
 
 def dataset_overview(dataset: DatasetSummary, numbers: DatasetNumbers | None) -> DatasetOverview:
     """The JSON of a dataset. `numbers`: None for a reader that sees a part of it."""
+    members = _UNKNOWN
+    if numbers is not None:
+        members = msgspec.structs.asdict(numbers) | {"problems": list(numbers.problems)}
     return DatasetOverview(
         dataset=dataset.name,
         id=dataset.id,
@@ -117,6 +132,5 @@ def dataset_overview(dataset: DatasetSummary, numbers: DatasetNumbers | None) ->
         labels=dataset.labels,
         version=dataset.version,
         committed_at=dataset.committed_at,
-        problems=None if numbers is None else list(numbers.problems),
-        **{name: getattr(numbers, name, None) for name in _NUMBERS},
+        **members,
     )

@@ -133,6 +133,8 @@ def test_a_failure_is_a_fault_until_a_later_job_of_its_kind_succeeds(
     root = page(visitor, "/console")
     assert root.link("orders: 2 jobs (write) have failed") == f"/console{job}"
     assert health_of_orders(visitor) == ["write failed", "write failed"]
+    for each in ("/console", "/console/datasets", "/console/datasets/orders/schema"):
+        assert page(visitor, each).one("footer").text.count("/jobs?") == 1
     client.post(f"{orders}/writes", json=upsert({"id": 1}))
     service.work()
     assert "failed" not in page(visitor, "/console").one("ul", class_="concerns").text

@@ -57,6 +57,9 @@ def test_the_picture_and_the_table_have_the_same(visitor: httpx2.Client, connect
     assert sorted(nodes(root)) == ["consumer billing", "dataset orders", f"view {connected}"]
     rows = root.one("table").rows()[1:]
     assert [(row[0], row[3], row[6]) for row in rows] == [("orders", "long", "0"), ("long", "billing", "0")]
+    requests = root.one("footer").text.split("curl ")[1:]
+    assert len(requests) == 2
+    assert requests[1].count("dataset=") == 2
     assert len(root.all("g", class_="edge")) == 2
     assert root.one("table").link("orders") == "/console/datasets/orders"
     assert root.one("table").link("billing") == "/console/views/long/consumers"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Row,
     Select,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     column,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -163,7 +165,13 @@ class CatalogStore:
     ) -> Page:
         """DatasetSummary items as `list` has them: definitions of many datasets take long to decode."""
         rows, tokens = self._page(tenant_id, self.live.summaries(), selection, page_size, page_token)
-        return tokens.page(rows, page_size, lambda row: row.name, lambda row: DatasetSummary(**row._mapping))
+        names = rows[0]._fields if rows else ()
+        return tokens.page(
+            rows,
+            page_size,
+            lambda row: row.name,
+            lambda row: DatasetSummary(**dict(zip(names, row, strict=True))),
+        )
 
     def _page(
         self,
@@ -177,6 +185,8 @@ class CatalogStore:
         filters: list[Any] = [sorted(selection.labels)] if selection.labels else []
         if selection.name is not None:
             filters.append(selection.name)
+        if selection.references is not None:
+            filters.append({"references": sorted(selection.references)})
         tokens = PageTokens("datasets", tenant_id, *filters)
         query = query.order_by(datasets.c.name).limit(page_size + 1)
         for patterns in (selection.patterns, None if selection.name is None else (selection.name,)):
@@ -184,6 +194,8 @@ class CatalogStore:
                 query = query.where(matches_any(datasets.c.name, patterns))
         if selection.ids is not None:
             query = query.where(any_of(datasets.c.id, selection.ids))
+        if selection.references is not None:
+            query = query.where(_is_referenced(selection.references))
         query = query.where(*(has_label(key, value) for key, value in selection.labels))
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))
@@ -372,6 +384,13 @@ def _readers(
         for reader in participant.readers(connection, dataset_id, step)
     ]
     return readers + list(key_readers(connection, step))
+
+
+def _is_referenced(references: Collection[str]) -> ColumnElement[bool]:
+    """Whether one of the references is the id or the name of the dataset. A name never has the form of an id."""
+    ids = [each for each in references if is_uuid(each)]
+    names = [each for each in references if not is_uuid(each)]
+    return or_(any_of(datasets.c.id, ids), any_of(datasets.c.name, names))
 
 
 def _lock_head(connection: Connection, dataset_id: str) -> int:

@@ -49,6 +49,7 @@ async def list_jobs(
         JobFilter(
             kinds=None if options.kind is None else tuple(options.kind),
             states=None if options.state is None else tuple(options.state),
+            unresolved=options.unresolved,
         ),
         page_size=options.page_size,
         page_token=options.page_token,

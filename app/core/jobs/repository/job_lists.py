@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, TextClause, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, TextClause, select
 
 from app.core.catalog.tables import datasets
 from app.core.jobs.repository.job_row import STORED_COLUMNS, job_from, with_dataset_name
 from app.core.jobs.tables import UNFINISHED, jobs
-from app.core.jobs.values import JobFilter
+from app.core.jobs.values import JobFilter, JobState
 from app.infra.db.any_of import matches_any
 from app.kernel.paging import Page, PageTokens, unknown_token
 
@@ -45,18 +45,39 @@ def list_jobs(
         query = query.where(scan.c.kind.in_([kind.value for kind in job_filter.kinds]))
     if job_filter.states is not None:
         query = query.where(scan.c.state.in_([state.value for state in job_filter.states]))
+    if job_filter.unresolved:
+        query = query.where(scan.c.state == JobState.FAILED.value, _success_after(scan.c).is_(None))
     if job_filter.datasets is not None:
         granted_ids = select(datasets.c.id).where(matches_any(datasets.c.name, job_filter.datasets))
         query = query.where(scan.c.dataset_id.in_(granted_ids))
     rows = connection.execute(query).all()
     page = tokens.page(rows, page_size, lambda row: row.id, _job)
-    takes_all = job_filter.kinds is None and job_filter.states is None and job_filter.datasets is None
-    if page.next_token is not None or takes_all:
+    if page.next_token is not None or job_filter.takes_all:
         return page
     last = connection.execute(
         select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)
     ).scalar_one_or_none()
     return Page(items=page.items, next_token=None if last is None else tokens.encode(last))
+
+
+def _success_after(failed: Any) -> ScalarSelect[Any]:
+    """The first job of the same dataset and kind that was accepted after the failed one and has succeeded.
+
+    It is looked up in the order of an index, which ends at the first one. A join would read all jobs.
+    """
+    later = jobs.alias("later")
+    return (
+        select(later.c.seq)
+        .where(
+            later.c.dataset_id == failed.dataset_id,
+            later.c.seq > failed.seq,
+            later.c.kind == failed.kind,
+            later.c.state == JobState.SUCCEEDED.value,
+        )
+        .order_by(later.c.seq)
+        .limit(1)
+        .scalar_subquery()
+    )
 
 
 def job_tokens(tenant_id: str, job_filter: JobFilter) -> PageTokens:

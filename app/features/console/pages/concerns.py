@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from app.features.console.rendering import problem_word
-from app.features.console.visit import PagePart, Visit, together
+from app.features.console.visit import PagePart, Visit
 
 _FAILED_JOBS: Final = 20
 """The number of the last failed jobs that are read."""
-_GROUPS_MAX: Final = 10
 _DAY: Final = timedelta(days=1)
 _STANDS_AFTER: Final = timedelta(minutes=1)
 _OF_PROBLEMS: Final = {
@@ -47,7 +46,7 @@ class Health(NamedTuple):
 
 
 class JobFailures(NamedTuple):
-    """The jobs that have failed and that no later job of their kind and dataset has made up for.
+    """Failed jobs that no later job of their kind and dataset has made up for.
 
     `part`: what GET /jobs returned. `by_dataset`: their concerns, by the id of the dataset.
     """
@@ -73,17 +72,14 @@ def health_of(overview: Mapping[str, Any], concerns: Sequence[Concern]) -> Healt
 
 async def job_failures(visit: Visit, dataset: str | None = None) -> JobFailures:
     """The failures of the range of time, or of a day, that stand. Those with the same error are one concern."""
-    part = await visit.api.part("/jobs", dataset=dataset, state="failed", page_size=_FAILED_JOBS)
+    part = await visit.api.part("/jobs", dataset=dataset, unresolved=True, page_size=_FAILED_JOBS)
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for job in [] if part.problem else part.value["items"]:
         if _is_fault(job, visit.now - max(visit.span or _DAY, _DAY)):
             groups.setdefault((job["dataset"]["id"], job["kind"]), []).append(job)
-    of_groups = list(groups.values())[:_GROUPS_MAX]
-    successes = await together(*(_last_success(visit, group[0]) for group in of_groups))
     by_dataset: dict[str, list[Concern]] = {}
-    for group, success in zip(of_groups, successes, strict=True):
-        if not group[0]["finished_at"] <= success:
-            by_dataset.setdefault(group[0]["dataset"]["id"], []).extend(_of_jobs(group))
+    for (dataset_id, _), group in groups.items():
+        by_dataset.setdefault(dataset_id, []).extend(_of_jobs(group))
     return JobFailures(part, by_dataset)
 
 
@@ -92,15 +88,6 @@ def _is_fault(job: Mapping[str, Any], since: datetime) -> bool:
     at = job["finished_at"]
     conflict = (job["error"] or {}).get("expected_version") is not None
     return at is not None and datetime.fromisoformat(at) > since and not conflict
-
-
-async def _last_success(visit: Visit, job: Mapping[str, Any]) -> str:
-    """When the last job of this kind and dataset has succeeded; empty if none has."""
-    part = await visit.api.part(
-        "/jobs", dataset=job["dataset"]["id"], kind=job["kind"], state="succeeded", page_size=1
-    )
-    items = [] if part.problem else part.value["items"]
-    return items[0]["finished_at"] or "" if items else ""
 
 
 def _of_jobs(alike: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:

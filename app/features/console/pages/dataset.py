@@ -7,15 +7,17 @@ from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.concerns import Concern
-from app.features.console.pages.dataset_frame import dataset_frame
+from app.features.console.pages.dataset_frame import dataset_frame, overviews
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
 from app.features.console.rendering import problem_word
 from app.features.console.visit import PagePart, Visit, path_of, together
 
-_JOBS: Final = 200
+_JOBS: Final = 50
 """The last writes whose times are summed up."""
 _NEIGHBOURS_MAX: Final = 20
+_UPSTREAM_MAX: Final = 100
+"""The most datasets that are asked why one is late."""
 # From here on, readers skip or merge enough that a compaction is worth its time.
 _DELETED_MAX: Final = 0.2
 _LOGS_MAX: Final = 8
@@ -89,16 +91,9 @@ async def _why_late(
     """The chain from the first link that stands still; empty if the dataset is not late and its input has no fault."""
     if lineage.problem is not None or not {"late", "source", "view"} & set(overview["problems"] or ()):
         return []
-    upstream = [each["name"] for each in lineage.value["nodes"] if each["kind"] in ("dataset", "view")]
-    pages = await together(
-        *(
-            visit.api.part("/overview", name=name)
-            for name in upstream[:_NEIGHBOURS_MAX]
-            if name != dataset["name"]
-        )
-    )
-    items = [item for page in pages if page.problem is None for item in page.value["items"]]
-    problems: dict[str, Sequence[str]] = {each["id"]: each["problems"] or () for each in items}
+    upstream = [each["id"] for each in lineage.value["nodes"] if each["kind"] in ("dataset", "view")]
+    numbers = await overviews(visit, upstream[:_UPSTREAM_MAX])
+    problems: dict[str, Sequence[str]] = {id_: each["problems"] or () for id_, each in numbers.items()}
     problems[dataset["id"]] = overview["problems"] or ()
     return chain_to(dataset["id"], lineage.value, problems)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,6 +10,8 @@ from app.features.console.page import Context
 from app.features.console.pages.concerns import concerns_of, health_of, job_failures
 from app.features.console.visit import Visit, path_of, together
 
+_AT_ONCE: Final = 100
+"""The datasets of one request."""
 # The members of an overview that are numbers, which a reader of a part of a dataset does not see.
 _UNKNOWN: Final = (
     *("problems", "rows", "deleted_rows", "files", "logs", "size_bytes", "sampled_at"),
@@ -22,15 +24,13 @@ async def dataset_frame(visit: Visit) -> Context:
     has it, `counts_at` of it, `concerns`, its `health`, and `tab`, the word of the tab by the path. Raises ApiProblem.
     """
     reference = visit.variables["dataset"]
-    dataset, listed, failures = await together(
+    dataset, numbers, failures = await together(
         visit.api.get(path_of("datasets", reference)),
-        visit.api.part("/overview", name=reference),
+        overviews(visit, [reference]),
         job_failures(visit, reference),
     )
-    if dataset["name"] != reference:
-        listed = await visit.api.part("/overview", name=dataset["name"])
-    items = [] if listed.problem else listed.value["items"]
-    overview = _overview(items, dataset)
+    # Without numbers, as of a reader that sees a part of the dataset.
+    overview = numbers.get(dataset["id"], {**dict.fromkeys(_UNKNOWN), "is_view": False})
     of_jobs = failures.by_dataset.get(dataset["id"], ())
     concerns = concerns_of(overview, dataset["name"], of_jobs, visit.now)
     return {
@@ -56,10 +56,15 @@ def counts_at(overviews: Iterable[Mapping[str, Any]]) -> str | None:
     return min(times, key=datetime.fromisoformat, default=None)
 
 
-def _overview(items: list[dict[str, Any]], dataset: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of the dataset; without them, as of a reader that sees a part of it."""
-    matches = [each for each in items if each["id"] == dataset["id"]]
-    return matches[0] if matches else {**dict.fromkeys(_UNKNOWN), "is_view": False}
+async def overviews(visit: Visit, references: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The items of GET /overview of datasets, by id; what cannot be read is left out. `references`: ids or names."""
+    parts = await together(
+        *(
+            visit.api.part("/overview", dataset=references[start : start + _AT_ONCE], page_size=_AT_ONCE)
+            for start in range(0, len(references), _AT_ONCE)
+        )
+    )
+    return {each["id"]: each for part in parts if part.problem is None for each in part.value["items"]}
 
 
 def _tab(visit: Visit) -> str:

@@ -84,14 +84,14 @@ class DatasetNumberStore:
 
     def of(self, tenant_id: str, dataset_ids: Sequence[str]) -> Mapping[str, DatasetNumbers]:
         """The numbers of these datasets, by id."""
-        ids = {"datasets": list(dataset_ids)}
+        ids = _array(dataset_ids)
         with self._database.tenant(tenant_id) as connection:
             samples = _by_id(connection, _SAMPLES, ids)
             hours, consumers = _by_id(connection, _HOURS, ids), _by_id(connection, _CONSUMERS, ids)
             quarantine = _by_id(connection, _QUARANTINE, ids)
             problems: dict[str, list[DatasetProblem]] = {}
-            for row in connection.execute(_PROBLEMS, ids):
-                problems.setdefault(row.id, []).append(DatasetProblem(row.problem))
+            for dataset_id, problem in connection.execute(_PROBLEMS, ids):
+                problems.setdefault(dataset_id, []).append(DatasetProblem(problem))
         return {
             each: DatasetNumbers(
                 **samples.get(each, {}),
@@ -106,11 +106,18 @@ class DatasetNumberStore:
     def hours(self, tenant_id: str, dataset_ids: Sequence[str] | None, count: int) -> list[HourNumbers]:
         """The writes of the last hours, the current one included, the oldest first; of all datasets for None."""
         query = _HOURS_OF_ALL if dataset_ids is None else _HOURS_OF_SOME
-        values = {"count": count} | ({} if dataset_ids is None else {"datasets": list(dataset_ids)})
+        values: dict[str, Any] = {"count": count} | ({} if dataset_ids is None else _array(dataset_ids))
         with self._database.tenant(tenant_id) as connection:
             return [HourNumbers(**row._mapping) for row in connection.execute(query, values)]
 
 
 def _by_id(connection: Connection, query: TextClause, ids: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    rows = [dict(row._mapping) for row in connection.execute(query, ids)]
-    return {row.pop("id"): row for row in rows}
+    """The other columns of each row by name, by its first column."""
+    rows = connection.execute(query, ids)
+    _, *names = rows.keys()
+    return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
+
+
+def _array(dataset_ids: Sequence[str]) -> dict[str, str]:
+    """The parameter of a statement as one text: of a list, the driver would encode each item by itself."""
+    return {"datasets": f"{{{','.join(dataset_ids)}}}"}

@@ -24,12 +24,17 @@ class JobCalls(Connection):
         *,
         kinds: Sequence[str] | None = None,
         states: Sequence[str] | None = None,
+        unresolved: bool = False,
     ) -> AsyncGenerator[Job, None]:
-        """The tenant's jobs, the newest first; of one dataset, of some kinds, such as `write`, or in some states."""
+        """The tenant's jobs, the newest first; of one dataset, of some kinds, such as `write`, or in some states.
+
+        `unresolved`: the failed ones that no later job of the same dataset and kind has made up for.
+        """
         wanted = {
             "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
             "kind": None if kinds is None else list(kinds),
             "state": None if states is None else list(states),
+            "unresolved": "true" if unresolved else None,
         }
         return self._items("/jobs", JobPage, wanted)
 

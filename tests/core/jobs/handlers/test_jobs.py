@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.support.http import problem, upsert
+from tests.support.http import ORDERS, problem, upsert
 
 
 @pytest.fixture
@@ -122,6 +122,39 @@ def test_jobs_are_listed_newest_first_with_filters(client, orders, service):
     assert [job["id"] for job in found.json()["items"]] == made[:0:-1]
     assert found.json()["items"][0] == client.get(f"/jobs/{made[2]}").json()
     assert client.get("/jobs", params={"kind": "export"}).json() == {"items": [], "next_page_token": None}
+
+
+def test_a_failed_job_is_unresolved_until_a_later_one_of_its_kind_succeeds(client, orders, service):
+    client.post("/datasets", json=ORDERS | {"name": "others"})
+
+    def write(dataset, row, run=True):
+        octets = {"Content-Type": "application/octet-stream"}
+        upload = client.post(f"{dataset}/uploads", content=json.dumps(row), headers=octets).json()["id"]
+        source = {"kind": "upload", "upload_id": upload, "format": "ndjson"}
+        made = client.post(f"{dataset}/writes", json={"operation": "upsert", "source": source})
+        if run:
+            service.work()
+        return made.json()["id"]
+
+    def unresolved(**options):
+        page = client.get("/jobs", params={"unresolved": True} | options).json()
+        return [job["id"] for job in page["items"]]
+
+    write(orders, {"id": 1})
+    first, second = write(orders, {"id": "x"}), write(orders, {"id": "y"})
+    elsewhere = write("/datasets/others", {"id": "z"})
+    assert unresolved() == [elsewhere, second, first]
+    assert unresolved(dataset="orders", kind="write", state="failed") == [second, first]
+    assert unresolved(dataset="orders", kind="compaction") == unresolved(state="succeeded") == []
+    page = client.get("/jobs", params={"unresolved": True, "page_size": 1}).json()
+    assert unresolved(page_token=page["next_page_token"], page_size=1) == [second]
+    # A job of another kind makes up for nothing, nor does a write that has not ended.
+    client.post(f"{orders}/compactions", json={})
+    service.work()
+    write(orders, {"id": 2}, run=False)
+    assert unresolved(dataset="orders") == [second, first]
+    service.work()
+    assert unresolved() == [elsewhere]
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,27 @@ def test_key_that_sees_a_part_gets_no_numbers(service: Service) -> None:
         assert items(owner)["hidden"]["rows"] == 2
 
 
+def test_ids_and_names_select_datasets(client: httpx2.Client, service: Service) -> None:
+    for name in ("north", "south", "rain"):
+        client.post("/datasets", json=ORDERS | {"name": name})
+    rain = items(client)["rain"]["id"]
+    assert list(items(client, dataset=["south", rain, rain, "absent", new_id(), "n*"])) == [
+        "rain",
+        "south",
+    ]
+    assert items(client, dataset="south", name="nor*") == {}
+    first = client.get("/overview", params={"dataset": ["north", "south"], "page_size": 1}).json()
+    token = first["next_page_token"]
+    assert list(items(client, dataset=["south", "north"], page_token=token)) == ["south"]
+    other = client.get("/overview", params={"dataset": "south", "page_token": token})
+    assert other.json()["errors"][0]["pointer"] == "/page_token"
+    many = client.get("/overview", params={"dataset": [f"d{number}" for number in range(101)]})
+    assert (many.status_code, many.json()["errors"][0]["pointer"]) == (400, "/dataset")
+    granted = {"name": "granted", "scopes": ["read"], "grants": [{"datasets": "north"}]}
+    with service.client(client.post("/keys", json=granted).json()["api_key"]) as reader:
+        assert list(items(reader, dataset=["north", "south"])) == ["north"]
+
+
 def test_a_pattern_selects_names(client: httpx2.Client) -> None:
     for name in ("north_1", "north_2", "south"):
         client.post("/datasets", json=ORDERS | {"name": name})

@@ -8,16 +8,15 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from app.features.console.page import ConsolePage, Context
+from app.features.console.pages.dataset_frame import overviews
 from app.features.console.pages.pipelines.lineage_chart import LineageStyle, NodeNote, lineage_chart
 from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
 from app.features.console.rendering import duration, problem_word
-from app.features.console.visit import PagePart, Visit, together
+from app.features.console.visit import Visit
 
 DRAWN_MAX: Final = 80
 """The most nodes of a picture."""
 DRAWN_WITH_COLUMNS_MAX: Final = 25
-_OVERVIEW_MAX: Final = 1_000
-"""The most datasets whose state is in the picture."""
 _EDGES_MAX: Final = 100
 """The most edges that the table has."""
 _LISTED_MAX: Final = 200
@@ -29,10 +28,7 @@ _PAGES: Final = {"source": "sources", "webhook": "webhooks", "export": "exports"
 async def _read(visit: Visit) -> Context:
     dataset, column = visit.query.get("dataset"), visit.query.get("column")
     columns = bool(column) or visit.query.get("columns") == "true"
-    response, overview = await together(
-        visit.api.get("/lineage", dataset=dataset, columns=True if columns else None),
-        visit.api.part("/overview", page_size=_OVERVIEW_MAX),
-    )
+    response = await visit.api.get("/lineage", dataset=dataset, columns=True if columns else None)
     graph = LineageGraph.of(response)
     focus = graph.id_of(dataset) if dataset else None
     whole = len(graph.nodes)
@@ -42,7 +38,7 @@ async def _read(visit: Visit) -> Context:
         picture = None if focus is None else graph.part(graph.nearest(focus, limit))
     trace = graph.trace(ColumnOfNode(focus, column)) if focus and column else set()
     style = LineageStyle(
-        notes=_notes(visit.now, graph, overview),
+        notes=await _notes(visit, graph, picture),
         columns=graph.columns() if columns else {},
         trace=trace,
         focus=focus,
@@ -110,10 +106,13 @@ def _column_link(visit: Visit, graph: LineageGraph, id_: str, name: str) -> str:
     return page_of(graph, id_)
 
 
-def _notes(now: datetime, graph: LineageGraph, overview: PagePart) -> Mapping[str, NodeNote]:
-    """The state of each node, and of datasets how fresh they are."""
-    known = {} if overview.problem else {each["id"]: each for each in overview.value["items"]}
-    return {id_: _note(now, node, known.get(id_)) for id_, node in graph.nodes.items()}
+async def _notes(visit: Visit, graph: LineageGraph, picture: LineageGraph | None) -> Mapping[str, NodeNote]:
+    """The state of each node that the page has, and of datasets how fresh they are."""
+    ids = {id_ for each in graph.edges[:_EDGES_MAX] for id_ in (each["from"], each["to"])}
+    ids |= set() if picture is None else set(picture.nodes)
+    datasets = [id_ for id_ in sorted(ids) if graph.nodes[id_]["kind"] in ("dataset", "view")]
+    numbers = await overviews(visit, datasets)
+    return {id_: _note(visit.now, graph.nodes[id_], numbers.get(id_)) for id_ in ids}
 
 
 def _note(now: datetime, node: Mapping[str, Any], numbers: Mapping[str, Any] | None) -> NodeNote:

@@ -18,6 +18,7 @@ def list_jobs(
     dataset: str | None = None,
     kind: Names = None,
     state: Names = None,
+    unresolved: bool = False,
     limit: Count = 50,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
@@ -28,6 +29,8 @@ def list_jobs(
 
     Example: `headwater jobs --dataset orders --kind write`
 
+    Example: `headwater jobs --unresolved`
+
     Parameters
     ----------
     dataset
@@ -36,11 +39,13 @@ def list_jobs(
         Only these kinds, such as write,read.
     state
         Only these states: queued, running, succeeded, failed, cancelled.
+    unresolved
+        Only failed jobs that no later job of the same dataset and kind has made up for.
     limit
         How many jobs, at most.
     """
     with service.client() as client:
-        found = islice(client.jobs(dataset, kinds=kind, states=state), limit)
+        found = islice(client.jobs(dataset, kinds=kind, states=state, unresolved=unresolved), limit)
         output.items(found, _COLUMNS)
 
 
