@@ -70,7 +70,7 @@ class PageMeasurement:
     other_seconds: float = 0.0
 
     def take(self, service: Service, client: httpx2.Client, requests: int) -> None:
-        """Adds so many requests."""
+        """Adds this number of requests."""
         api = tree(service.process(API))
         others = [each for each in tree(service.supervisor) if each not in api]
         before = processor_seconds(api), processor_seconds(others)
@@ -84,11 +84,11 @@ class PageMeasurement:
     @property
     def figures(self) -> dict[str, Any]:
         """The figures of the page."""
-        found = percentiles(self.seconds)
+        times = percentiles(self.seconds)
         return {
             "page": self.page,
-            "p50 ms": found["p50"],
-            "p95 ms": found["p95"],
+            "p50 ms": times["p50"],
+            "p95 ms": times["p95"],
             "api cpu ms": round(1000 * self.api_seconds / len(self.seconds), 1),
             "other cpu ms": round(1000 * self.other_seconds / len(self.seconds), 1),
             "requests": self.first.text.partition(_FOOTER)[2].count("curl "),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +30,19 @@ _PROBLEMS: Final = {
     "view": "its refresh fails",
     "webhook": "a webhook is paused",
 }
+# In an attribute, the characters < and > are escaped. Links of `macros.ranges` state the range of time themselves.
+_LINK: Final = re.compile(r'(<a (?![^>]*\bdata-range\b)[^>]*?\bhref=")(/console(?:[/?#][^"]*)?)(?=")')
 _SPANS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """The HTML of a template. Raises jinja2.UndefinedError for a value that the context lacks."""
     return _environment().get_template(template).render(context)
+
+
+def with_links(html: str, target: Callable[[str], str]) -> str:
+    """The page, whose links to pages of the console lead to what `target` returns for them."""
+    return _LINK.sub(lambda found: f"{found[1]}{escape(target(unescape(found[2])))}", html)
 
 
 @cache

@@ -60,7 +60,7 @@ def list_jobs(
     return Page(items=page.items, next_token=None if last is None else tokens.encode(last))
 
 
-def _success_after(failed: Any) -> ScalarSelect[Any]:
+def _success_after(job: Any) -> ScalarSelect[Any]:
     """The first job of the same dataset and kind that was accepted after the failed one and has succeeded.
 
     It is looked up in the order of an index, which ends at the first one. A join would read all jobs.
@@ -69,9 +69,9 @@ def _success_after(failed: Any) -> ScalarSelect[Any]:
     return (
         select(later.c.seq)
         .where(
-            later.c.dataset_id == failed.dataset_id,
-            later.c.seq > failed.seq,
-            later.c.kind == failed.kind,
+            later.c.dataset_id == job.dataset_id,
+            later.c.seq > job.seq,
+            later.c.kind == job.kind,
             later.c.state == JobState.SUCCEEDED.value,
         )
         .order_by(later.c.seq)

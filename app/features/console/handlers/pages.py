@@ -18,7 +18,7 @@ from app.features.console.handlers.forms import read_form
 from app.features.console.handlers.responses import html, notice_cookie, notice_of, see_other, sign_in_path
 from app.features.console.inner_requests import InnerRequests
 from app.features.console.page import ConsoleAction, ConsolePage, Context, Done
-from app.features.console.rendering import render
+from app.features.console.rendering import render, with_links
 from app.features.console.visit import ApiProblem, PageApi, Visit
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -112,7 +112,12 @@ def _visit(request: ApiRequest, public_url: str, threads: Threads, form_range: s
 
 async def _rendered(template: str, visit: Visit, context: Context) -> str:
     shared = {"visit": visit, "calls": visit.api.calls, "now": visit.now, "form": None, "problem": None}
-    return await visit.api.threads.run(render, template, {**shared, **context})
+    return await visit.api.threads.run(_page_text, template, visit, {**shared, **context})
+
+
+def _page_text(template: str, visit: Visit, context: Context) -> str:
+    text = render(template, context)
+    return with_links(text, visit.keep) if visit.range else text
 
 
 async def _problem_page(visit: Visit, problem: ApiProblem) -> ApiResponse[str]:

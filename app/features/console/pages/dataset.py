@@ -17,7 +17,7 @@ _JOBS: Final = 50
 """The last writes whose times are summed up."""
 _NEIGHBOURS_MAX: Final = 20
 _UPSTREAM_MAX: Final = 100
-"""The most datasets that are asked why one is late."""
+"""The most datasets whose problems explain why one is late."""
 # From here on, readers skip or merge enough that a compaction is worth its time.
 _DELETED_MAX: Final = 0.2
 _LOGS_MAX: Final = 8

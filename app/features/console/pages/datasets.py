@@ -56,11 +56,11 @@ async def _read(visit: Visit) -> Context:
     items.sort(key=_KEYS.get(sort, _KEYS["name"]), reverse=falls)
     start = place_in_list(visit.query.get("from"))
     labels = Counter(f"{key}:{value}" for each in items for key, value in each["labels"].items())
-    listed = items[start : start + _SHOWN]
+    part = items[start : start + _SHOWN]
     return {
-        "items": listed if sort == _STATE else _with_health(listed, failures, visit.now),
+        "items": part if sort == _STATE else _with_health(part, failures, visit.now),
         "count": len(items),
-        "counts_at": counts_at(listed),
+        "counts_at": counts_at(part),
         "start": start,
         "shown": _SHOWN,
         "next_token": page["next_page_token"],

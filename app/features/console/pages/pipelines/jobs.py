@@ -40,9 +40,9 @@ _FEATURES: Final = {"refresh": "/views", "source_round": "/sources", "export": "
 
 def waits(job: Mapping[str, Any], open_jobs: Sequence[Mapping[str, Any]]) -> int:
     """How many jobs of the same dataset were accepted before, and have not ended."""
-    accepted = datetime.fromisoformat(job["created_at"])
+    time = datetime.fromisoformat(job["created_at"])
     return sum(
-        datetime.fromisoformat(each["created_at"]) < accepted and each["id"] != job["id"]
+        datetime.fromisoformat(each["created_at"]) < time and each["id"] != job["id"]
         for each in open_jobs
         if each["dataset"]["id"] == job["dataset"]["id"]
     )
