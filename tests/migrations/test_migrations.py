@@ -38,6 +38,7 @@ from app.core.timeline.values import Published
 from app.features.monitoring.repository.stored_datasets import StoredDatasetStore
 from app.features.retention.repository.expired_rows import ExpiredSubjectStore
 from app.features.retention.repository.history import HistoryStore
+from app.features.webhooks.repository.alert_feed import AlertFeedStore
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.values import Reply
 from app.infra.db.session import Database
@@ -476,6 +477,27 @@ def test_files_of_before_are_summed_up(postgres: TestServer) -> None:
     assert sums.database_bytes is not None
 
 
+WEBHOOK = "33333333-3333-7333-8333-333333333333"
+ALERT_WEBHOOK_OF_BEFORE = f"""
+    INSERT INTO webhooks (tenant_id, id, definition, secret, state)
+        VALUES ('{TENANT}', '{WEBHOOK}', '{{"url": "https://example.com", "events": "alerts"}}', 'whsec_', 'paused');
+    UPDATE alert_feeds SET next_event = 2 WHERE tenant_id = '{TENANT}';
+    INSERT INTO alert_events (tenant_id, number, dataset_id, event)
+        VALUES ('{TENANT}', 1, '{DATASET}',
+                '{{"id": "a", "alert": "view-failed", "severity": "warning", "state": "firing", "labels": {{}},
+                   "summary": "", "detail": "", "action": "", "runbook": "", "fired_at": "2026-11-28T12:00:00Z"}}');
+    INSERT INTO alert_followers (tenant_id, webhook_id, position) VALUES ('{TENANT}', '{WEBHOOK}', 1);
+"""
+
+
+def test_webhook_of_alerts_of_before_sends_all_events_from_its_position_on(postgres: TestServer) -> None:
+    with upgraded(postgres, "0053", ALERT_WEBHOOK_OF_BEFORE) as database:
+        webhook = WebhookStore(database).get(TENANT, WEBHOOK)
+        assert (webhook.pending, webhook.paused_at) == (1, None)
+        event, next_since = AlertFeedStore(database).next(TENANT, WEBHOOK, 1)
+        assert (event is not None and event.alert, next_since) == ("view-failed", 2)
+
+
 FILES_OF_BEFORE = f"""
     INSERT INTO files (tenant_id, dataset_id, path, file_group, partition_path, bucket, added_version, size_bytes,
                        row_count, checksum, schema_id, statistics)
@@ -496,7 +518,6 @@ def test_files_of_before_are_in_use_until_a_clean_finds_that_they_are_not(postgr
         assert history.remove_files(TENANT, DATASET, unused_seconds=0, limit=9) == 1
 
 
-WEBHOOK = "33333333-3333-7333-8333-333333333333"
 WEBHOOK_OF_BEFORE = f"""
     INSERT INTO webhooks (tenant_id, id, dataset_id, definition, secret, state)
         VALUES ('{TENANT}', '{WEBHOOK}', '{DATASET}', '{{"url": "https://example.com"}}', 'whsec_', 'paused');

@@ -265,6 +265,8 @@ workers: Final = Table(
     # Of the fullest of its disks.
     integer_column("disk_free_bytes", nullable=True),
     integer_column("disk_total_bytes", nullable=True),
+    # What the folder is for.
+    Column("disk_folder", Text),
     # The memory that it occupies.
     integer_column("resident_bytes", nullable=True),
     PrimaryKeyConstraint("id"),

@@ -49,13 +49,15 @@ def deliver_webhooks(platform: Platform) -> DeliverWebhooks:
     """The follower of all webhooks."""
     settings = platform.settings
     feed = read_snapshots(platform, table_walk(platform, read_memory(platform)))
+    alerts = alert_feed(platform)
     return DeliverWebhooks(
         catalog=platform.stores.catalog,
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
         messages=Messages(
             read_feed=feed,
             read_events=partitions(platform).events,
-            read_alerts=alert_feed(platform).read,
+            next_alert=alerts.next,
+            alert=alerts.event,
         ),
         receivers=receivers(settings),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=_DEAD_MAX),

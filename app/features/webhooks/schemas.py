@@ -157,8 +157,8 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     """`active`, or `paused` by its users or by the service."""
     events: WebhookEvents
     """What is sent."""
-    form: ChangeForm
-    """The form of the changes."""
+    form: ChangeForm | None
+    """The form of the changes; null for alerts, which have none."""
     columns: list[str] | None
     """The columns of the rows that are sent; null for all."""
     where: str | None
@@ -180,7 +180,9 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: Annotated[dict[str, Any], PROBLEM] | None
-    """Why the service paused the webhook, or gave up the last message."""
+    """Why the service paused the webhook, or gave up the last message; null if its users paused it."""
+    paused_at: datetime | None
+    """Since when it is paused; null while it is active, and if that was not recorded."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime
@@ -230,7 +232,7 @@ class DeliveryResponse(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """How often it was sent."""
     next_attempt_at: datetime | None
-    """When it is sent again; null where it is not."""
+    """When it is sent again; null where it is not, and while the webhook is paused."""
     status: int | None
     """The HTTP status of the last attempt; null where there was no response."""
     error: str | None
@@ -383,6 +385,7 @@ def _members(webhook: Webhook) -> dict[str, Any]:
         **msgspec.structs.asdict(webhook.definition.delivery_format),
         **msgspec.structs.asdict(webhook.definition),
         **msgspec.structs.asdict(webhook),
+        **({"form": None} if webhook.definition.events is WebhookEvents.ALERTS else {}),
         "position": position_value(webhook.place.position),
         "dataset": None
         if webhook.dataset_id is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -47,6 +49,8 @@ webhooks: Final = Table(
     Column("state", Text, nullable=False),
     # Why it is paused; null if its user did that.
     json_column("error", Fault, nullable=True),
+    # Null while it is active, and if that was not recorded.
+    timestamp_column("paused_at", nullable=True),
     # Deliveries given up in a row.
     integer_column("failures", default=0),
     integer_column("revision", default=1),
@@ -112,7 +116,8 @@ alert_events: Final = Table(
     metadata,
     tenant_column(),
     integer_column("number"),
-    id_column("dataset_id"),
+    # Null for what is of the whole tenant.
+    id_column("dataset_id", nullable=True),
     json_column("event", AlertEvent),
     timestamp_column("at", default=True),
     PrimaryKeyConstraint("tenant_id", "number"),
@@ -126,6 +131,9 @@ alert_followers: Final = Table(
     tenant_column(),
     id_column("webhook_id"),
     integer_column("position"),
+    # All events from this number on are sent. Of those before, the alerts that were active when it began.
+    integer_column("first_event", default=0),
+    Column("active_events", ARRAY(BigInteger), nullable=False, server_default=text("'{}'")),
     Column("member", Text),
     integer_column("lease_epoch", default=0),
     timestamp_column("lease_until", nullable=True),

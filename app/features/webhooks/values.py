@@ -83,8 +83,8 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class HeldAlert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An alert of a tenant whose condition holds, or held lately. `since`: when it began to hold.
 
-    `fired_at`: None until it has held for its time. `right_since`: since when it does not hold; None while it does.
-    `dataset_id`, `dataset`: what it is about.
+    `fired_at`: None until it has held for its time. `event`: the number of its event then. `right_since`: since when it
+    does not hold; None while it does. `dataset_id`, `dataset`: what it is about.
     """
 
     since: datetime
@@ -92,20 +92,37 @@ class HeldAlert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dataset: str
     detail: str = ""
     fired_at: datetime | None = None
+    event: int | None = None
     right_since: datetime | None = None
 
 
 HeldAlerts = Mapping[str, HeldAlert]
 """The states of a tenant's alerts, by alert and dataset."""
-DecideAlerts = Callable[[str, HeldAlerts], tuple[HeldAlerts, Sequence[AlertEvent]]]
-"""Takes the name of the tenant and the states; returns those after them, and events about the difference."""
+DecideAlerts = Callable[[str, int, HeldAlerts], tuple[HeldAlerts, Sequence[AlertEvent]]]
+"""Takes the name of the tenant, the number of its next event, and the states; returns those after them, and events
+about the difference."""
 
 
-class AlertEvents(NamedTuple):
-    """Events from a position on, and the position after them."""
+class NextAlert(NamedTuple):
+    """The first event from a position on, None without one; and the position after it."""
 
-    items: Sequence[AlertEvent]
+    event: AlertEvent | None
     next_since: int
+
+
+class AlertStart(NamedTuple):
+    """Where a webhook begins: with all events from `first_event` on, and before these with `active_events`.
+
+    All are numbers of events.
+    """
+
+    first_event: int
+    active_events: tuple[int, ...] = ()
+
+    @property
+    def position(self) -> int:
+        """The first position."""
+        return min(self.active_events, default=self.first_event)
 
 
 class DeliveryState(str, Enum):
@@ -231,15 +248,16 @@ class WebhookRetry(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP status of the last answer; null if there was none."""
     error: str | None
     """What was wrong with the last attempt."""
-    next_attempt_at: datetime
-    """When it is sent again, unless the webhook is paused."""
+    next_attempt_at: datetime | None
+    """When it is sent again; null while the webhook is paused."""
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook as its users see it. `place`: what is before it is done with. `pending`: the number of changes from
     its offset on.
 
-    `error`: why the service paused it, or gave up the last message. `failures`: messages given up in a row. `revision`
+    `error`: why the service paused it, or gave up the last message. `paused_at`: None while it is active, and if that
+    was not recorded. `failures`: messages given up in a row. `revision`
     counts its changes. `retry`: the next message, if it has failed. `dataset_id`, `dataset`: None for the alerts of all
     datasets.
     """
@@ -250,6 +268,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     definition: WebhookDefinition
     state: WebhookState
     error: Fault | None
+    paused_at: datetime | None
     failures: int
     retry: WebhookRetry | None
     revision: int
@@ -272,8 +291,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One message: the changes from `since` up to `until`, in the same form whenever it is sent. Or rows of a version.
 
-    `next_attempt_at`: when it is sent again, if it is. `status`, `error`: the HTTP status of the last attempt, and what
-    was wrong with it.
+    `next_attempt_at`: when it is sent again, if it is, and its webhook is active. `status`, `error`: the HTTP status of
+    the last attempt, and what was wrong with it.
     """
 
     id: str

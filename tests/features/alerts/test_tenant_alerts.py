@@ -104,6 +104,7 @@ def test_alert_is_sent_once_when_it_is_fired_and_once_when_it_is_resolved(
 ) -> None:
     webhook = subscribe(description="pager")
     assert (webhook["dataset"], webhook["links"]["dataset"], webhook["events"]) == (None, None, "alerts")
+    assert webhook["form"] is None
     discard = quarantined(client, service)
     receiver.answer(500)
     for _ in range(3):
@@ -309,6 +310,72 @@ def test_webhook_of_a_dataset_gets_its_alerts_only(
     )
 
 
+def test_webhook_begins_with_the_alerts_that_are_active(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    first = subscribe()
+    discard = quarantined(client, service)
+    write(client, service, orders, 1, 2)
+    resolve = lagging(client, service, orders)
+    watch()
+    discard()
+    watch()
+    service.work()
+    watch()
+    service.work()
+    assert state_of(client, first)["position"] == 3
+    receiver.messages.clear()
+    later, elsewhere = subscribe(), subscribe(dataset="events")
+    assert (later["pending"], elsewhere["pending"], elsewhere["position"]) == (1, 0, 3)
+    service.work()
+    resolve()
+    watch()
+    watch()
+    work_until(service, lambda: state_of(client, later)["position"] == 4)
+    by_webhook = [each for each in receiver.messages if each.data["webhook_id"] == later["id"]]
+    assert [(each.data["alert"], each.data["state"]) for each in by_webhook] == [
+        ("consumer-behind", "firing"),
+        ("consumer-behind", "resolved"),
+    ]
+    assert by_webhook[0].data["fired_at"] == by_webhook[1].data["fired_at"]
+    assert {each.data["webhook_id"] for each in receiver.messages} == {first["id"], later["id"]}
+    again = client.post(f"/webhooks/{later['id']}/deliveries/{deliveries(client, later)[-1]['id']}/redeliver")
+    assert again.status_code == 202, again.text
+    service.work()
+    assert (receiver.messages[-1].id, receiver.messages[-1].body) == (by_webhook[0].id, by_webhook[0].body)
+
+
+def test_webhook_that_goes_on_now_begins_with_the_alerts_that_are_active(
+    client: Client,
+    service: Service,
+    orders: str,
+    receiver: Receiver,
+    watch: Watch,
+    subscribe: Callable[..., dict[str, Any]],
+) -> None:
+    webhook = subscribe()
+    path = f"/webhooks/{webhook['id']}"
+    client.patch(path, json={"state": "paused"}, headers={"If-Match": '"1"'}).raise_for_status()
+    discard = quarantined(client, service)
+    write(client, service, orders, 1, 2)
+    lagging(client, service, orders)
+    watch()
+    discard()
+    watch()
+    watch()
+    assert state_of(client, webhook)["pending"] == 3
+    resumed = client.patch(path, json={"state": "active", "since": "now"}, headers={"If-Match": '"2"'})
+    assert resumed.status_code == 200, resumed.text
+    assert resumed.json()["pending"] == 1
+    service.work()
+    assert alerts_of(receiver) == [("consumer-behind", "firing", "orders")]
+
+
 def test_paused_webhook_gets_what_it_has_missed(
     client: Client,
     service: Service,
@@ -432,7 +499,7 @@ class Rounds:
             held_seconds=self.held_seconds,
         )
         stored = msgspec.json.decode(msgspec.json.encode(self.states), type=dict[str, HeldAlert])
-        self.states, events = watching.decide("acme", stored, values, self.now)
+        self.states, events = watching.decide("acme", 0, stored, values, self.now)
         return [(each.labels["dataset"], each.state.value) for each in events]
 
 

@@ -137,7 +137,8 @@ def test_why_it_is_paused_stands_at_the_top(
     path = f"/console/webhooks/{given_up(client, service, receiver, register)}"
     root = page(visitor, path)
     top = root.one("div", id="webhook").all("p")[0].text
-    assert top.startswith("paused The service has paused it.")
+    assert top.startswith("paused ")
+    assert ". The service has paused it." in top
     assert figures(root)["Given up in a row"] == "3"
     assert {row[1] for row in messages(root)} == {"dead"}
     assert {(row[4], row[5]) for row in messages(root)} == {("3", "500")}
@@ -145,6 +146,24 @@ def test_why_it_is_paused_stands_at_the_top(
     assert root.all("b") == []
     assert [row[1] for row in messages(page(visitor, f"{path}?state=dead"))] == ["dead"] * 3
     assert "No such message" in page(visitor, f"{path}?state=delivered").text
+
+
+def test_the_list_says_why_and_since_when_one_is_paused(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver, register: Register, service: Service
+) -> None:
+    webhook = register()
+    receiver.answer(410)
+    write(client, service, {"id": 1, "note": "a"})
+    state, *_, error = page(visitor, "/console/webhooks").one("table").rows()[1][2:]
+    assert state.startswith("paused ")
+    assert state.endswith(("ago", "now"))
+    assert "the receiver answered 410 Gone" in error
+    tag = {"If-Match": f'"{state_of(client, webhook)["revision"]}"'}
+    client.patch(f"/webhooks/{webhook['id']}", json={"state": "active"}, headers=tag).raise_for_status()
+    tag = {"If-Match": f'"{state_of(client, webhook)["revision"]}"'}
+    client.patch(f"/webhooks/{webhook['id']}", json={"state": "paused"}, headers=tag).raise_for_status()
+    *_, error = page(visitor, "/console/webhooks").one("table").rows()[1]
+    assert error == "its users have paused it"
 
 
 def test_given_up_messages_are_sent_again(

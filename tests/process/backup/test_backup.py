@@ -50,6 +50,7 @@ _PROCESS = (
     "version",
     "disk_free_bytes",
     "disk_total_bytes",
+    "disk_folder",
     "resident_bytes",
     "faults",
 )
@@ -387,7 +388,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("writer_batches", "rows_digest"),
         ("sources", "planner"),
         ("consumers", "snapshot"),
-        *(("webhooks", "registry_password"), ("webhooks", "recent_attempts")),
+        *(("webhooks", "registry_password"), ("webhooks", "recent_attempts"), ("webhooks", "paused_at")),
         ("webhook_deliveries", "since_snapshot"),
         ("webhook_deliveries", "next_snapshot"),
         ("datasets", "description"),

@@ -89,7 +89,9 @@ class WatchTenants:
     def _watch(self, tenant_id: str) -> None:
         faults = self.faults(tenant_id, self._datasets_of(self.states(tenant_id)))
         now = self.now()
-        events = self.change(tenant_id, lambda name, states: self.decide(name, states, faults, now))
+        events = self.change(
+            tenant_id, lambda name, number, states: self.decide(name, number, states, faults, now)
+        )
         for event in events:
             _log.info(
                 "alert %s of dataset %s is %s: %s",
@@ -107,9 +109,12 @@ class WatchTenants:
         return {alert.metric: by_alert.get(alert.name, []) for alert in self.alerts}
 
     def decide(
-        self, tenant: str, before: HeldAlerts, faults: Faults, now: datetime
+        self, tenant: str, next_event: int, before: HeldAlerts, faults: Faults, now: datetime
     ) -> tuple[dict[str, HeldAlert], list[AlertEvent]]:
-        """The states after a round, and the events about what has changed. A metric that is missing changes nothing."""
+        """The states after a round, and the events about what has changed, from the number `next_event` on.
+
+        A metric that is missing changes nothing.
+        """
         after: dict[str, HeldAlert] = {}
         events: list[AlertEvent] = []
         for alert in self.alerts:
@@ -125,7 +130,9 @@ class WatchTenants:
             for key, fault in current.items():
                 after[key] = held = _holding(alert, held_before.get(key), fault, now)
                 if held.fired_at is None and _has_lasted(alert, held, now) and len(events) < EVENTS_MAX:
-                    after[key] = fired = msgspec.structs.replace(held, fired_at=now)
+                    after[key] = fired = msgspec.structs.replace(
+                        held, fired_at=now, event=next_event + len(events)
+                    )
                     events.append(event_of(tenant, alert, fired))
             for key, held in held_before.items():
                 if key in current or held.fired_at is None:

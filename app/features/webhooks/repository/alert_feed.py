@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, any_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.access.tenants.tables import tenants
 from app.core.changes.errors import OffsetAhead
-from app.features.webhooks.tables import alert_events, alert_feeds, alert_followers
-from app.features.webhooks.values import AlertEvent, AlertEvents, DecideAlerts, HeldAlerts
+from app.features.webhooks.tables import alert_events, alert_feeds, alert_followers, webhooks
+from app.features.webhooks.values import AlertEvent, DecideAlerts, HeldAlerts, NextAlert
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 
@@ -48,7 +48,7 @@ class AlertFeedStore:
             first = lock_alert_feed(connection)
             before = connection.execute(select(alert_feeds.c.states)).scalar_one()
             name = connection.execute(select(tenants.c.name)).scalar_one()
-            after, events = decide(name, before)
+            after, events = decide(name, first, before)
             if events:
                 rows = [
                     {"number": number, "dataset_id": event.labels["dataset_id"], "event": event}
@@ -63,10 +63,16 @@ class AlertFeedStore:
                 )
             return events
 
-    def read(
-        self, tenant_id: str, dataset_id: str | None, since: int, limit: int, until: int | None = None
-    ) -> AlertEvents:
-        """Up to `limit` events from `since` on, of one dataset unless None. Raises OffsetAhead."""
+    def next(self, tenant_id: str, webhook_id: str, since: int) -> NextAlert:
+        """The first event from `since` on that a webhook sends. Raises OffsetAhead."""
+        query = (
+            select(alert_events.c.number, alert_events.c.event)
+            .join_from(alert_followers, webhooks, webhooks.c.id == alert_followers.c.webhook_id)
+            .join(alert_events, _is_sent_from(webhooks.c.dataset_id, since))
+            .where(alert_followers.c.webhook_id == webhook_id)
+            .order_by(alert_events.c.number)
+            .limit(1)
+        )
         with self._database.tenant(tenant_id) as connection:
             count = connection.execute(select(alert_feeds.c.next_event)).scalar_one_or_none() or 0
             if since > count:
@@ -75,18 +81,14 @@ class AlertFeedStore:
                     since=since,
                     head=count,
                 )
-            end = count if until is None else until
-            query = (
-                select(alert_events.c.number, alert_events.c.event)
-                .where(alert_events.c.number >= since, alert_events.c.number < end)
-                .order_by(alert_events.c.number)
-                .limit(limit)
-            )
-            if dataset_id is not None:
-                query = query.where(alert_events.c.dataset_id == dataset_id)
-            rows = connection.execute(query).all()
-        following = rows[-1].number + 1 if len(rows) == limit else end
-        return AlertEvents([row.event for row in rows], following)
+            row = connection.execute(query).one_or_none()
+        return NextAlert(None, count) if row is None else NextAlert(row.event, row.number + 1)
+
+    def event(self, tenant_id: str, number: int) -> AlertEvent | None:
+        """The event of this number; None if it is no longer stored."""
+        query = select(alert_events.c.event).where(alert_events.c.number == number)
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none()
 
 
 def lock_alert_feed(connection: Connection) -> int:
@@ -105,12 +107,38 @@ def begin_alerts(connection: Connection) -> None:
         connection.execute(update(alert_feeds).values(states={}))
 
 
+def active_events(connection: Connection, dataset_id: str | None) -> tuple[int, ...]:
+    """The numbers of the events by which the active alerts of a dataset were fired; of all datasets for None.
+
+    The caller has locked the feed.
+    """
+    states = connection.execute(select(alert_feeds.c.states)).scalar_one()
+    return tuple(
+        sorted(
+            state.event
+            for state in states.values()
+            if state.event is not None and dataset_id in {None, state.dataset_id}
+        )
+    )
+
+
 def events_after(dataset_id: ColumnElement[Any], position: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The number of events from a position on, of a dataset; of all for null."""
-    of_dataset = func.coalesce(alert_events.c.dataset_id == dataset_id, dataset_id.is_(None))
+    """The number of events that a follower sends from a position on, of a dataset; of all for null."""
     return (
         select(func.count())
-        .where(and_(alert_events.c.number >= position, of_dataset))
+        .where(_is_sent_from(dataset_id, position))
         .select_from(alert_events)
         .scalar_subquery()
+    )
+
+
+def _is_sent_from(dataset_id: ColumnElement[Any], position: ColumnElement[Any] | int) -> ColumnElement[Any]:
+    """Whether a follower sends an event, if it is at this position."""
+    return and_(
+        alert_events.c.number >= position,
+        func.coalesce(alert_events.c.dataset_id == dataset_id, dataset_id.is_(None)),
+        or_(
+            alert_events.c.number >= alert_followers.c.first_event,
+            alert_events.c.number == any_(alert_followers.c.active_events),
+        ),
     )

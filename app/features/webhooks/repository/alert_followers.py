@@ -11,6 +11,7 @@ from app.core.consumers.followers import Consumer, ConsumerKind
 from app.core.consumers.values import ConsumerPlace
 from app.features.webhooks.repository.webhook_row import follower_name
 from app.features.webhooks.tables import alert_followers
+from app.features.webhooks.values import AlertStart
 from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
@@ -70,18 +71,18 @@ class AlertFollowerStore:
         _CLAIMS.end_of(self._database, owner)
 
 
-def add_alert_follower(connection: Connection, webhook_id: str, position: int) -> None:
+def add_alert_follower(connection: Connection, webhook_id: str, start: AlertStart) -> None:
     """Adds the follower of a webhook, which is due at once."""
     connection.execute(
         insert(alert_followers).values(
-            webhook_id=webhook_id, position=position, wake_at=func.clock_timestamp()
+            webhook_id=webhook_id, wake_at=func.clock_timestamp(), **_start_values(start)
         )
     )
 
 
-def wake_alert_follower(connection: Connection, webhook_id: str, position: int | None = None) -> None:
-    """Makes a follower due; at another position, unless None."""
-    places = {} if position is None else {"position": position, "moved_at": func.clock_timestamp()}
+def wake_alert_follower(connection: Connection, webhook_id: str, start: AlertStart | None = None) -> None:
+    """Makes a follower due; with another start, unless None."""
+    places = {} if start is None else {"moved_at": func.clock_timestamp(), **_start_values(start)}
     connection.execute(
         update(alert_followers)
         .where(alert_followers.c.webhook_id == webhook_id)
@@ -111,6 +112,14 @@ def move_alerts(connection: Connection, webhook_id: str, before: ConsumerPlace, 
         .values(position=after.offset, moved_at=func.clock_timestamp())
     )
     return bool(move.rowcount)
+
+
+def _start_values(start: AlertStart) -> dict[str, Any]:
+    return {
+        "position": start.position,
+        "first_event": start.first_event,
+        "active_events": list(start.active_events),
+    }
 
 
 def _consumer(row: Any) -> Consumer:

@@ -71,9 +71,12 @@ def live_credentials(connection: Connection, webhook_id: str) -> ReceiverCredent
     return ReceiverCredentials(secrets=secrets, registry_password=row.registry_password)
 
 
-def delivery_of(row: Any) -> Delivery:
-    """The delivery in a row of DELIVERY_COLUMNS."""
-    return Delivery(**delivery_members(row))
+def delivery_of(row: Any, webhook: Webhook) -> Delivery:
+    """The delivery in a row of DELIVERY_COLUMNS. That of a paused webhook has no next attempt."""
+    members = delivery_members(row)
+    if webhook.state is WebhookState.PAUSED:
+        members["next_attempt_at"] = None
+    return Delivery(**members)
 
 
 def delivery_members(row: Any) -> dict[str, Any]:
@@ -113,7 +116,10 @@ def select_webhooks() -> Select[Any]:
         .limit(1)
         .lateral("retry")
     )
-    columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
+    columns = (
+        *("id", "dataset_id", "definition", "state", "error", "paused_at"),
+        *("failures", "revision", "created_at"),
+    )
     return (
         select(
             *(webhooks.c[name] for name in columns),
@@ -145,9 +151,11 @@ def webhook_of(row: Any) -> Webhook:
     values = row._asdict()
     max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
     place = ConsumerPlace.stored(values.pop("position"), values.pop("snapshot"))
-    attempt = {name: values.pop(f"retry_{name}") for name in _RETRY}
-    retry = None if attempt["id"] is None else WebhookRetry(delivery=attempt.pop("id"), **attempt)
     state = WebhookState(values["state"])
+    attempt = {name: values.pop(f"retry_{name}") for name in _RETRY}
+    if state is WebhookState.PAUSED:
+        attempt["next_attempt_at"] = None
+    retry = None if attempt["id"] is None else WebhookRetry(delivery=attempt.pop("id"), **attempt)
     return Webhook(**{**values, "state": state, "max_lag": max_lag, "place": place, "retry": retry})
 
 
@@ -182,5 +190,10 @@ def pause_webhook(connection: Connection, webhook_id: str, error: Fault) -> None
     connection.execute(
         update(webhooks)
         .where(webhooks.c.id == webhook_id, webhooks.c.state == WebhookState.ACTIVE.value)
-        .values(state=WebhookState.PAUSED.value, error=error, revision=webhooks.c.revision + 1)
+        .values(
+            state=WebhookState.PAUSED.value,
+            error=error,
+            paused_at=func.clock_timestamp(),
+            revision=webhooks.c.revision + 1,
+        )
     )

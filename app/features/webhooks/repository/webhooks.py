@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
@@ -26,7 +26,7 @@ from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.core.timeline.repository.kept_versions import share_versions
 from app.features.partitions.repository.marks import lock_events
-from app.features.webhooks.repository.alert_feed import begin_alerts, lock_alert_feed
+from app.features.webhooks.repository.alert_feed import active_events, begin_alerts, lock_alert_feed
 from app.features.webhooks.repository.alert_followers import add_alert_follower, wake_alert_follower
 from app.features.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
@@ -41,6 +41,7 @@ from app.features.webhooks.repository.webhook_row import (
 )
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import (
+    AlertStart,
     Delivery,
     DeliveryState,
     ReceiverCredentials,
@@ -116,7 +117,7 @@ class WebhookStore:
             place = _place(connection, dataset_id, since, bounds)
             if definition.events is WebhookEvents.ALERTS or dataset_id is None:
                 begin_alerts(connection)
-                add_alert_follower(connection, webhook_id, place.offset)
+                add_alert_follower(connection, webhook_id, _alert_start(connection, dataset_id, since, place))
             else:
                 add_follower(
                     connection,
@@ -223,7 +224,11 @@ class WebhookStore:
                 share_schemas(connection, {before.dataset_id: schema_id})
             webhook = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
-            reset_values = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
+            reset_values: dict[str, Any] = {}
+            if state is WebhookState.ACTIVE:
+                reset_values = {"error": None, "failures": 0, "paused_at": None}
+            elif webhook.state is WebhookState.ACTIVE:
+                reset_values = {"paused_at": func.clock_timestamp()}
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
@@ -242,7 +247,15 @@ class WebhookStore:
                 .values({"next_attempt_at": now} if since is None else given_up)
             )
             place = None if since is None else _place(connection, webhook.dataset_id, since, bounds)
-            _follow(connection, webhook, place, max_lag)
+            if webhook.dataset_id is None or webhook.definition.events is WebhookEvents.ALERTS:
+                start = (
+                    None
+                    if since is None or place is None
+                    else _alert_start(connection, webhook.dataset_id, since, place)
+                )
+                wake_alert_follower(connection, webhook.id, start)
+            else:
+                _follow(connection, webhook, webhook.dataset_id, place, max_lag)
             return find_webhook(connection, webhook_id)
 
     def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
@@ -296,15 +309,14 @@ class WebhookStore:
         if page_token is not None:
             query = query.where(webhook_deliveries.c.id < tokens.id(page_token))
         with self._database.tenant(tenant_id) as connection:
-            find_webhook(connection, webhook_id)
+            webhook = find_webhook(connection, webhook_id)
             rows = connection.execute(query).all()
-        return tokens.page(rows, page_size, lambda row: row.id, delivery_of)
+        return tokens.page(rows, page_size, lambda row: row.id, lambda row: delivery_of(row, webhook))
 
     def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
         """Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
-            find_webhook(connection, webhook_id)
-            return _find_delivery(connection, webhook_id, delivery_id)
+            return _find_delivery(connection, find_webhook(connection, webhook_id), delivery_id)
 
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
         """Queues one ended message (None: all dead ones) for redelivery; returns their number. Raises NotFound."""
@@ -312,7 +324,7 @@ class WebhookStore:
             webhook = _lock(connection, webhook_id)
             condition = webhook_deliveries.c.state == DeliveryState.DEAD.value
             if delivery_id is not None:
-                _find_delivery(connection, webhook_id, delivery_id)
+                _find_delivery(connection, webhook, delivery_id)
                 condition = and_(
                     webhook_deliveries.c.id == delivery_id,
                     webhook_deliveries.c.state != DeliveryState.PENDING.value,
@@ -332,19 +344,27 @@ class WebhookStore:
             return int(count)
 
 
-def _follow(connection: Connection, webhook: Webhook, place: ConsumerPlace | None, max_lag: MaxLag) -> None:
-    """Makes a webhook due; at another place, unless None."""
-    if webhook.dataset_id is None or webhook.definition.events is WebhookEvents.ALERTS:
-        wake_alert_follower(connection, webhook.id, None if place is None else place.offset)
-        return
+def _alert_start(
+    connection: Connection, dataset_id: str | None, since: ReaderStart, place: ConsumerPlace
+) -> AlertStart:
+    """Where a webhook of alerts starts: one that starts `now` sends the active ones first."""
+    if since is not StartingPosition.NOW:
+        return AlertStart(place.offset)
+    return AlertStart(place.offset, active_events(connection, dataset_id))
+
+
+def _follow(
+    connection: Connection, webhook: Webhook, dataset_id: str, place: ConsumerPlace | None, max_lag: MaxLag
+) -> None:
+    """Makes a webhook of changes or of partitions due; at another place, unless None."""
     name = follower_name(webhook.id)
     place_values = {}
     if place is not None:
         place_values = {**stored_place(place), "moved_at": func.clock_timestamp()}
-        keep_version(connection, webhook.dataset_id, name, webhook.place.snapshot, place.snapshot)
+        keep_version(connection, dataset_id, name, webhook.place.snapshot, place.snapshot)
     connection.execute(
         update(consumers)
-        .where(consumers.c.dataset_id == webhook.dataset_id, consumers.c.name == name)
+        .where(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
         .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **place_values)
     )
     _wake(connection, webhook)
@@ -397,14 +417,14 @@ def _lock(connection: Connection, webhook_id: str, revision: int | None = None) 
     return webhook
 
 
-def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery:
+def _find_delivery(connection: Connection, webhook: Webhook, delivery_id: str) -> Delivery:
     row = None
     if is_uuid(delivery_id):
         row = connection.execute(
             select(*DELIVERY_COLUMNS).where(
-                webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
+                webhook_deliveries.c.webhook_id == webhook.id, webhook_deliveries.c.id == delivery_id
             )
         ).one_or_none()
     if row is None:
         raise NotFound(f"there is no delivery {delivery_id!r} of this webhook")
-    return delivery_of(row)
+    return delivery_of(row, webhook)

@@ -96,7 +96,7 @@ class DeliverWebhooks:
             content = self.messages.content_of(tenant_id, dataset, work.webhook.definition, work.next)
             return self._attempt(tenant_id, dataset, work, work.next, content)
         place = work.webhook.place
-        batch = self.messages.next_batch(tenant_id, dataset, work.webhook.definition, place)
+        batch = self.messages.next_batch(tenant_id, dataset, work.webhook)
         if batch.content is not None:
             delivery = self.deliveries.begin(
                 tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format

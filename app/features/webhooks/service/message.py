@@ -18,9 +18,11 @@ from app.core.changes.values import ChangePage, DeliveryFormat
 from app.core.consumers.values import ConsumerPlace
 from app.features.partitions.values import PartitionEvents
 from app.features.webhooks.values import (
-    AlertEvents,
+    AlertEvent,
     FormattedDelivery,
     MessageContent,
+    NextAlert,
+    Webhook,
     WebhookDefinition,
     WebhookEvents,
 )
@@ -45,23 +47,23 @@ class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
 class Messages:
     """Makes messages of feeds, of events of partitions, and of alerts.
 
-    `read_events`: up to this number of events of a dataset from a position on. `read_alerts`: likewise of alerts of a
-    tenant, and of one dataset unless None, up to the last position. Both raise OffsetAhead.
+    `read_events`: up to this number of events of a dataset from a position on. `next_alert`: the first one that a
+    webhook sends from a position on. Both raise OffsetAhead. `alert`: the one of this number.
     """
 
     read_feed: ReadSnapshots
     read_events: Callable[[Dataset, int, int], PartitionEvents]
-    read_alerts: Callable[[str, str | None, int, int, int | None], AlertEvents]
+    next_alert: Callable[[str, str, int], NextAlert]
+    alert: Callable[[str, int], AlertEvent | None]
 
-    def next_batch(
-        self, tenant_id: str, dataset: Dataset | None, definition: WebhookDefinition, place: ConsumerPlace
-    ) -> MessageBatch:
+    def next_batch(self, tenant_id: str, dataset: Dataset | None, webhook: Webhook) -> MessageBatch:
         """What comes next for a webhook: changes, or only a place further on. Raises what reading a page raises.
 
         `dataset`: None for the alerts of all datasets of the tenant.
         """
+        definition, place = webhook.definition, webhook.place
         if dataset is None or definition.events is WebhookEvents.ALERTS:
-            return self._alert(tenant_id, dataset, definition.delivery_format, place, None)
+            return self._next_alert(tenant_id, webhook)
         read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
         limit = definition.batch_changes_max
         while True:
@@ -91,19 +93,14 @@ class Messages:
         until = ConsumerPlace(offset=events.next_since)
         return MessageBatch(delivery_format=delivery_format, until=until, content=content)
 
-    def _alert(
-        self,
-        tenant_id: str,
-        dataset: Dataset | None,
-        delivery_format: DeliveryFormat,
-        place: ConsumerPlace,
-        end: int | None,
-    ) -> MessageBatch:
-        """The next alert: a message has one, as those for operators do."""
-        alerts = self.read_alerts(tenant_id, None if dataset is None else dataset.id, place.offset, 1, end)
-        content = MessageContent(msgspec.json.encode(alerts.items[0])) if alerts.items else None
-        until = ConsumerPlace(offset=alerts.next_since)
-        return MessageBatch(delivery_format=delivery_format, until=until, content=content)
+    def _next_alert(self, tenant_id: str, webhook: Webhook) -> MessageBatch:
+        """A message has one alert, as those for operators do."""
+        event, next_since = self.next_alert(tenant_id, webhook.id, webhook.place.offset)
+        return MessageBatch(
+            delivery_format=webhook.definition.delivery_format,
+            until=ConsumerPlace(offset=next_since),
+            content=None if event is None else MessageContent(msgspec.json.encode(event)),
+        )
 
     def content_of(
         self,
@@ -114,12 +111,11 @@ class Messages:
     ) -> MessageContent:
         """What a message that was begun before holds. Raises what reading a page raises, NotFound for a past alert."""
         if dataset is None or definition.events is WebhookEvents.ALERTS:
-            batch = self._alert(
-                tenant_id, dataset, delivery.delivery_format, delivery.since, delivery.until.offset
-            )
-            if batch.content is None:
+            # Its message ends behind it.
+            event = self.alert(tenant_id, delivery.until.offset - 1)
+            if event is None:
                 raise NotFound("the alert is no longer kept")
-            return batch.content
+            return MessageContent(msgspec.json.encode(event))
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.until.offset - delivery.since.offset
             batch = self._events(dataset, delivery.delivery_format, delivery.since, count)

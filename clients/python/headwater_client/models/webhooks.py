@@ -113,7 +113,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """How often it was sent."""
     next_attempt_at: datetime | None
-    """When it is sent again; null where it is not."""
+    """When it is sent again; null where it is not, and while the webhook is paused."""
     status: int | None
     """The HTTP status of the last attempt; null where there was no response."""
     error: str | None
@@ -176,8 +176,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """`active`, or `paused` by its users or by the service."""
     events: str
     """What is sent."""
-    delivery_format: str
-    """The form of the changes."""
+    delivery_format: str | None
+    """The form of the changes; null for alerts, which have none."""
     columns: tuple[str, ...] | None
     """The columns of the rows that are sent; null for all."""
     where: str | None
@@ -199,7 +199,9 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
-    """Why the service paused the webhook, or gave up the last message."""
+    """Why the service paused the webhook, or gave up the last message; null if its users paused it."""
+    paused_at: datetime | None
+    """Since when it is paused; null while it is active, and if that was not recorded."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime
@@ -263,8 +265,8 @@ class WebhookRetry(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP status of the last answer; null if there was none."""
     error: str | None
     """What was wrong with the last attempt."""
-    next_attempt_at: datetime
-    """When it is sent again, unless the webhook is paused."""
+    next_attempt_at: datetime | None
+    """When it is sent again; null while the webhook is paused."""
 
 
 class WebhookSecret(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,8 +306,8 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     """`active`, or `paused` by its users or by the service."""
     events: str
     """What is sent."""
-    delivery_format: str
-    """The form of the changes."""
+    delivery_format: str | None
+    """The form of the changes; null for alerts, which have none."""
     columns: tuple[str, ...] | None
     """The columns of the rows that are sent; null for all."""
     where: str | None
@@ -327,7 +329,9 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     retry: WebhookRetry | None
     """The message that it waits with, since the last attempt has failed; null if it did not."""
     error: dict[str, Any] | None
-    """Why the service paused the webhook, or gave up the last message."""
+    """Why the service paused the webhook, or gave up the last message; null if its users paused it."""
+    paused_at: datetime | None
+    """Since when it is paused; null while it is active, and if that was not recorded."""
     revision: int
     """Counts the changes of the webhook itself; its ETag."""
     created_at: datetime

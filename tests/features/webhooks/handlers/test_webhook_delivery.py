@@ -227,9 +227,15 @@ def test_status_410_pauses_the_webhook_and_loses_nothing(
     assert (found["state"], found["position"]) == ("paused", 0)
     assert found["error"]["status"] == 502
     assert "410" in found["error"]["detail"]
+    assert found["paused_at"] > found["created_at"]
+    # A time of the next attempt would be one of the past.
+    assert (found["retry"]["status"], found["retry"]["next_attempt_at"]) == (410, None)
+    assert [each["next_attempt_at"] for each in deliveries(client, webhook)] == [None]
+    assert client.get("/webhooks").json()["items"] == [found]
     write(client, service, {"id": 2, "note": "b"})
     assert len(receiver.messages) == 1
-    patch(client, webhook, state="active")
+    assert patch(client, webhook, description="gone")["paused_at"] == found["paused_at"]
+    assert patch(client, webhook, state="active")["paused_at"] is None
     service.work()
     assert receiver.offsets() == [(0, 1), (0, 1), (1, 2)]
     assert receiver.messages[1].id == receiver.messages[0].id
@@ -239,7 +245,8 @@ def test_paused_webhook_queues_changes_and_a_new_url_is_tried_immediately(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
-    assert patch(client, webhook, state="paused")["error"] is None
+    paused = patch(client, webhook, state="paused")
+    assert (paused["error"], paused["paused_at"] is None) == (None, False)
     write(client, service, {"id": 1, "note": "a"})
     assert not receiver.messages
     with receiving() as other:

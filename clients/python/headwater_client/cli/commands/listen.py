@@ -117,7 +117,7 @@ class _Selection(NamedTuple):
     @classmethod
     def of(cls, webhook: Webhook) -> _Selection:
         """What a webhook sends. Raises CommandError for one that sends no changes."""
-        if webhook.dataset is None or webhook.events != "changes":
+        if webhook.dataset is None or webhook.delivery_format is None or webhook.events != "changes":
             detail = f"webhook {webhook.id} sends {webhook.events}, and only changes can be read here; "
             raise CommandError(f"{detail}let it post to this machine, or send a message by `webhooks test`")
         return cls(

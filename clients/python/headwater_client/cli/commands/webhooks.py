@@ -26,10 +26,11 @@ _COLUMNS: Final[Sequence[TableColumn[Webhook]]] = (
     TableColumn("EVENTS", lambda each: each.events),
     TableColumn("URL", lambda each: each.url),
     TableColumn("STATE", lambda each: each.state),
+    TableColumn("PAUSED", lambda each: each.paused_at),
     TableColumn("POSITION", lambda each: each.position),
     TableColumn("PENDING", lambda each: each.pending),
     TableColumn("FAILURES", lambda each: each.failures),
-    TableColumn("ERROR", lambda each: None if each.error is None else str(each.error.get("title"))),
+    TableColumn("ERROR", lambda each: None if each.error is None else str(each.error.get("detail"))),
 )
 _DELIVERIES: Final[Sequence[TableColumn[Delivery]]] = (
     TableColumn("ID", lambda each: each.id),
