@@ -32,6 +32,7 @@ from app.access.tenants.errors import (
     TenantProtected,
     TenantSuspended,
     TooManyKeys,
+    WrongConfirmation,
 )
 from app.access.tenants.values import Principal
 from app.http.errors import (
@@ -115,6 +116,7 @@ PROBLEMS: Final[Mapping[type[HeadwaterError], int]] = {
     RateLimited: 429,
     TenantExists: 409,
     TenantProtected: 409,
+    WrongConfirmation: 412,
     TenantDeleted: 409,
     TenantSuspended: 403,
     TooManyKeys: 409,

@@ -69,7 +69,10 @@ def test_tenant_is_deleted_while_it_writes(service: Service, new_client: Callabl
     writer = threading.Thread(target=write)
     writer.start()
     path = f"/tenants/{gone['name']}"
-    problem(operator.delete(path, params={"confirm": other["name"]}), 412, "precondition-failed")
+    wrong = problem(operator.delete(path, params={"confirm": other["name"]}), 412, "wrong-confirmation")
+    [fault] = wrong["errors"]
+    assert fault["pointer"] == "/confirm"
+    assert fault["detail"] == f"expected {gone['name']!r}, the name of the tenant, got {other['name']!r}"
     problem(operator.delete(path), 400, "invalid-request")
     deleting = operator.delete(path, params={"confirm": gone["name"]})
     assert (deleting.status_code, deleting.json()["state"]) == (202, "deleting")

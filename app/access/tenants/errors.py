@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.kernel.format.errors import HeadwaterError
+from app.kernel.format.errors import HeadwaterError, InvalidRequest
 
 
 class QuotaExceeded(HeadwaterError):
@@ -31,6 +31,13 @@ class TenantProtected(HeadwaterError):
 
     code = "tenant-protected"
     title = "This tenant cannot be deleted"
+
+
+class WrongConfirmation(InvalidRequest):
+    """The parameter that confirms a deletion has another name than that of what is to be deleted."""
+
+    code = "wrong-confirmation"
+    title = "The confirmation has another name"
 
 
 class TenantDeleted(HeadwaterError):

@@ -142,7 +142,7 @@ class Administration:
     def delete_tenant(self, principal: Principal, reference: str, confirmation: str) -> Tenant:
         """Begins the deletion of a tenant, which cannot be undone. `confirmation`: its name.
 
-        Raises NotFound, PreconditionFailed, TenantProtected.
+        Raises NotFound, WrongConfirmation, TenantProtected.
         """
         tenant = self._store().begin_deletion(reference, confirmation=confirmation, actor=principal)
         self.on_change(tenant.id)

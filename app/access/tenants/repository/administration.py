@@ -10,8 +10,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.access.errors import NotFound, PreconditionFailed
-from app.access.tenants.errors import TenantDeleted, TenantExists, TenantProtected, TooManyKeys
+from app.access.errors import NotFound
+from app.access.tenants.errors import (
+    TenantDeleted,
+    TenantExists,
+    TenantProtected,
+    TooManyKeys,
+    WrongConfirmation,
+)
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.repository.credential_changes import notify_change
 from app.access.tenants.repository.credentials import LIVE
@@ -106,7 +112,7 @@ class AdministrationStore:
     def begin_deletion(self, reference: str, *, confirmation: str, actor: Principal) -> Tenant:
         """Revokes all keys of a tenant and has its data deleted; a repetition changes nothing.
 
-        `confirmation`: its name. Raises NotFound, PreconditionFailed for another name, TenantProtected.
+        `confirmation`: its name. Raises NotFound, WrongConfirmation, TenantProtected.
         """
         with self._database.administration() as connection:
             tenant = _tenant(connection, reference)
@@ -114,10 +120,8 @@ class AdministrationStore:
             if tenant.state in (TenantState.DELETING, TenantState.DELETED):
                 return tenant
             if confirmation != tenant.name:
-                detail = (
-                    f"`confirm` is {confirmation!r}, which is not the name of the tenant. Nothing was changed"
-                )
-                raise PreconditionFailed(detail)
+                detail = f"expected {tenant.name!r}, the name of the tenant, got {confirmation!r}"
+                raise WrongConfirmation.of_member("confirm", detail, "nothing was deleted; confirm")
             if tenant.id in (DEFAULT_TENANT_ID, actor.tenant_id):
                 detail = "the first tenant of an installation, and that of the key, cannot be deleted"
                 raise TenantProtected(detail)

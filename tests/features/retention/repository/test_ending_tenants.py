@@ -11,8 +11,7 @@ import pytest
 
 from app.access.audit.repository import AuditStore
 from app.access.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
-from app.access.errors import PreconditionFailed
-from app.access.tenants.errors import TenantDeleted, TenantProtected
+from app.access.tenants.errors import TenantDeleted, TenantProtected, WrongConfirmation
 from app.access.tenants.values import (
     DEFAULT_TENANT_ID,
     KeyScope,
@@ -88,7 +87,7 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     before = rows_of(postgres, database_url, tenant_id)
     assert {table for table, rows in before.items() if not rows} == {"outbox", "tenant_deletions"}
 
-    with pytest.raises(PreconditionFailed):
+    with pytest.raises(WrongConfirmation):
         stores.tenants.begin_deletion(tenant_id, confirmation="another", actor=OPERATOR)
     begun = stores.tenants.begin_deletion(name, confirmation=name, actor=OPERATOR)
     assert begun.state is TenantState.DELETING
