@@ -213,7 +213,7 @@ class ColumnReaderResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Its id."""
     name: Annotated[str, msgspec.Meta(examples=["totals"])] | None
-    """Its name; null for one without."""
+    """Its name; of a webhook its description, or the host of its URL; null for one without."""
     columns: Annotated[list[str], msgspec.Meta(examples=[["note"]])]
     """The columns that it names, in alphabetical order."""
     every_column: bool

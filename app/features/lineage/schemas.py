@@ -26,7 +26,7 @@ class LineageNode(msgspec.Struct, frozen=True, kw_only=True):
     kind: NodeKind
     """What it is."""
     name: Annotated[str, msgspec.Meta(examples=["orders"])]
-    """Its name; of a webhook its description. It is the id where there is none."""
+    """Its name; of a webhook its description, or the host of its URL. An export without a name has its id."""
     state: Annotated[str, msgspec.Meta(examples=["active"])] | None
     """Its state, as its own resource has it; null for what has no state."""
 

@@ -158,7 +158,7 @@ class Lineage:
             LineagePoint(
                 id=each.id,
                 kind=NodeKind.WEBHOOK,
-                name=each.definition.description or each.id,
+                name=each.definition.name,
                 state=each.state.value,
             )
             for each, _ in of_rows

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 import pyarrow as pa
@@ -227,6 +228,15 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def receiver_kind(self) -> ReceiverKind:
         """Where its messages go."""
         return ReceiverKind.TOPIC if self.url.startswith(TOPIC_SCHEME) else ReceiverKind.URL
+
+    @property
+    def name(self) -> str:
+        """What people call it: its description; without one the host of its URL, or the brokers and the topic."""
+        if self.description:
+            return self.description
+        if self.receiver_kind is ReceiverKind.TOPIC:
+            return self.url.removeprefix(TOPIC_SCHEME)
+        return urlsplit(self.url).netloc.rpartition("@")[2]
 
     @property
     def registry_user(self) -> tuple[str, str] | None:

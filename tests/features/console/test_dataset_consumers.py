@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -109,8 +110,9 @@ def test_positions_of_the_service_are_listed(
     webhooks = [register(description="all rows"), register()]
     rows = listed(root := page(visitor, PATH))
     assert {row[1] for row in rows} == {"webhook"}
-    for webhook, title in zip(webhooks, ("all rows", webhooks[1]["url"]), strict=True):
+    for webhook, title in zip(webhooks, ("all rows", urlsplit(webhooks[1]["url"]).netloc), strict=True):
         assert root.link(title) == f"/console/webhooks/{webhook['id']}"
+    assert root.one("footer").text.count("curl ") == 5
 
 
 def test_without_consumers_there_is_the_command_for_one(orders: str, visitor: httpx2.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.support.exports import EVERY_MINUTE
 from tests.support.pages import PageElement, checked_page, page, submit
 from tests.support.schema_changes import change
+from tests.support.webhooks import Register
 
 PATH = "/console/datasets/orders/schema"
 HOSTILE = '<script>alert("x")</script>'
@@ -35,6 +37,17 @@ def test_columns_have_their_part_and_their_users(used: str, visitor: httpx2.Clie
     assert "view loud" in rows["note"][4]
     assert "loud.shout" in rows["note"][4]
     assert "key restricted-" in rows["note"][4]
+
+
+def test_a_webhook_without_a_description_has_the_name_of_its_host(
+    orders: str, visitor: httpx2.Client, register: Register
+) -> None:
+    webhook = register(columns=["id", "note"])
+    host = urlsplit(webhook["url"]).netloc
+    root = page(visitor, PATH)
+    assert f"webhook {host}" in columns(root)["note"][4]
+    assert root.link(host) == f"/console/webhooks/{webhook['id']}"
+    assert page(visitor, "/console/datasets/orders").link(host) == f"/console/webhooks/{webhook['id']}"
 
 
 def test_columns_that_are_masked_for_keys_are_marked(

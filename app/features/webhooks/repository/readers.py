@@ -41,7 +41,7 @@ def _reader(webhook_id: str, definition: WebhookDefinition, step: SchemaStep) ->
     return delivery_reader(
         ReaderKind.WEBHOOK,
         webhook_id,
-        definition.description,
+        definition.name,
         step,
         columns=delivery_format.columns,
         where=delivery_format.where,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,14 +23,12 @@ _SECONDS_MAX: Final = 86_400 * 365 * 100
 
 async def _read(visit: Visit) -> Context:
     base = path_of("datasets", visit.variables["dataset"])
-    frame, consumers, hidden = await together(
+    frame, consumers, names = await together(
         dataset_frame(visit),
         visit.api.part(f"{base}/consumers", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token")),
-        _hidden(visit),
+        _names(visit),
     )
-    consumer_items = [] if consumers.problem else consumers.value["items"]
-    titles = await _titles(visit, frame["dataset"]["name"], {each["kind"] for each in consumer_items})
-    items = [_entry(visit, each, hidden, titles) for each in consumer_items]
+    items = [_entry(visit, each, names) for each in ([] if consumers.problem else consumers.value["items"])]
     # Who lags most is first; a name decides between those that lag alike.
     items.sort(key=lambda each: (-(each["lag"] or {}).get("changes", 0), each["name"]))
     name = visit.query.get("consumer")
@@ -46,40 +43,16 @@ async def _read(visit: Visit) -> Context:
     }
 
 
-async def _hidden(visit: Visit) -> Callable[[str], bool]:
-    """Whether the reader may not see what moves a position, by its id: lineage has what the grants show."""
-    if visit.principal.grants is None:
-        return lambda _: False
+async def _names(visit: Visit) -> dict[str, str]:
+    """The names of the views, webhooks and exports that follow, by id: of those that the reader may see."""
     lineage = await visit.api.part("/lineage", dataset=visit.variables["dataset"])
-    seen = set() if lineage.problem else {each["id"] for each in lineage.value["nodes"]}
-    return lambda identity: identity not in seen
+    nodes = [] if lineage.problem else lineage.value["nodes"]
+    return {each["id"]: each["name"] for each in nodes}
 
 
-async def _titles(visit: Visit, dataset: str, kinds: AbstractSet[str]) -> dict[str, str]:
-    """What people call the views, webhooks and exports that follow, by id: of the first ones."""
-    lists = {
-        "/views": ("view",),
-        "/webhooks": ("webhook", "partition_webhook"),
-        path_of("datasets", dataset, "exports"): ("export",),
-    }
-    paths = [path for path, of_list in lists.items() if not kinds.isdisjoint(of_list)]
-    parts = await together(
-        *(
-            visit.api.part(path, page_size=_PAGE_SIZE, dataset=dataset if path == "/webhooks" else None)
-            for path in paths
-        )
-    )
-    items = [item for part in parts if part.problem is None for item in part.value["items"]]
-    titles = {
-        each["id"]: each.get("name") or each.get("description") or each.get("url") or "" for each in items
-    }
-    return {item_id: title for item_id, title in titles.items() if title}
-
-
-def _entry(
-    visit: Visit, consumer: Mapping[str, Any], hidden: Callable[[str], bool], titles: Mapping[str, str]
-) -> dict[str, Any]:
+def _entry(visit: Visit, consumer: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """A consumer with what people call it, when its lag began, and its position in words."""
+    place, follower = _PLACES.get(consumer["kind"]), consumer["name"].partition(":")[2]
     # A reader that sees a part of the dataset is not shown how many changes there are.
     lag = consumer["lag"] or {"changes": None, "seconds": 0}
     since = visit.now - timedelta(seconds=min(lag["seconds"], _SECONDS_MAX)) if lag["changes"] else None
@@ -89,17 +62,10 @@ def _entry(
         **consumer,
         "behind_since": since,
         "is_reader": consumer["kind"] == "reader",
-        "title": titles.get(consumer["name"].partition(":")[2], consumer["name"]),
+        "title": names.get(follower) or consumer["name"],
         "offset_text": words,
-        "link": _page_of(consumer, hidden),
+        "link": path_of("console", place, follower) if place and follower in names else None,
     }
-
-
-def _page_of(consumer: Mapping[str, Any], hidden: Callable[[str], bool]) -> str | None:
-    """The page of what moves a position of the service, by the id in its name; None for one that is hidden."""
-    place = _PLACES.get(consumer["kind"])
-    _, colon, identity = consumer["name"].partition(":")
-    return path_of("console", place, identity) if place and colon and not hidden(identity) else None
 
 
 async def _create(visit: Visit, form: ConsoleForm) -> Done:
