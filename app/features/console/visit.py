@@ -33,7 +33,8 @@ _BODY_MAX: Final = 2_000
 JSON: Final = "application/json"
 # Decoding more takes a millisecond and longer, for which other requests would wait.
 _DECODED_BYTES_MAX: Final = 256 * 1024
-_CALLS_MAX: Final = 200
+# The page that needs most is the feed with a filter: its frame, 24 reads of changes and 20 writers of versions.
+_CALLS_MAX: Final = 60
 _OPTION_MAX: Final = 2_000
 TOO_SLOW: Final[Mapping[str, Any]] = {
     "title": "too slow for a page",

@@ -9,12 +9,43 @@ from typing import Any
 import pytest
 
 from app.access.tenants.values import ActorKind, ActorSecret
-from app.features.console.inner_requests import InnerRequests, InnerStream, ResponseTooLarge, ResponseTooSlow
+from app.features.console.inner_requests import (
+    InnerRequests,
+    InnerResponse,
+    InnerStream,
+    ResponseTooLarge,
+    ResponseTooSlow,
+)
+from app.features.console.visit import PageApi, PagePart
+from app.http.limits.threads import Threads
 from app.http.protocols import SERVICE
 
 Send = Callable[[Any], Awaitable[None]]
 Receive = Callable[[], Awaitable[Any]]
 _SOON = 0.05
+
+
+class Sender:
+    """Responds at once, and counts the requests."""
+
+    count = 0
+
+    async def send(self, *_: Any, **__: Any) -> InnerResponse:
+        self.count += 1
+        return InnerResponse(200, {}, b"{}")
+
+
+def test_a_page_sends_a_bounded_number_of_requests() -> None:
+    sender = Sender()
+    api = PageApi(sender, Threads())
+
+    async def requests() -> list[PagePart]:
+        return [await api.part("/jobs") for _ in range(70)]
+
+    parts = run(requests())
+    assert sender.count == len(api.calls) == 60
+    assert [part.problem is None for part in parts] == [True] * 60 + [False] * 10
+    assert parts[-1].problem.members["detail"] == "a page or a form sends at most 60 requests to the API"
 
 
 class Handler:

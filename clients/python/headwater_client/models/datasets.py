@@ -172,7 +172,7 @@ class ColumnReader(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Its id."""
     name: str | None
-    """Its name; null for one without."""
+    """Its name; of a webhook its description, or the host of its URL; null for one without."""
     columns: tuple[str, ...]
     """The columns that it names, in alphabetical order."""
     every_column: bool

@@ -48,6 +48,6 @@ class LineageNode(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """What it is."""
     name: str
-    """Its name; of a webhook its description. It is the id where there is none."""
+    """Its name; of a webhook its description, or the host of its URL. An export without a name has its id."""
     state: str | None
     """Its state, as its own resource has it; null for what has no state."""
