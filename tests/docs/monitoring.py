@@ -50,7 +50,7 @@ def _alerts() -> str:
         columns = [
             f"`{alert.name}`",
             alert.severity.value,
-            "a dataset" if alert.of_dataset else "the service",
+            alert.about.value,
             f"`{expression(alert)}`",
             f"{alert.for_seconds} s",
             alert.summary,

@@ -11,7 +11,7 @@ from app.core.feature.feature import Feature
 from app.core.jobs.repository.processes import ProcessStore
 from app.core.messaging.announcements import Announcements
 from app.core.platform import Platform
-from app.features.alerts.declared import ALERTS
+from app.features.alerts.declared import ALERTS, Subject
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.service.evaluate import Evaluate
 from app.features.alerts.service.events import EVENTS_TASK, Send, SendEvents
@@ -73,7 +73,7 @@ def watch_tenants(platform: Platform) -> WatchTenants:
     round_seconds = platform.settings.metrics_seconds
     lease_seconds = _LEASE_ROUNDS * round_seconds
     return WatchTenants(
-        alerts=[alert for alert in ALERTS if alert.of_dataset],
+        alerts=[alert for alert in ALERTS if alert.about is not Subject.SERVICE],
         tenants=feed.tenants,
         states=feed.states,
         faults=dataset_faults(platform).read,

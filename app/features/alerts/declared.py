@@ -24,14 +24,22 @@ class Condition(StrEnum):
     """There is no value. Only Prometheus can find that out: nothing of the service runs then."""
 
 
+class Subject(StrEnum):
+    """What an alert is about. Those about tenants and datasets are for their users, too."""
+
+    SERVICE = "the service"
+    TENANT = "a tenant"
+    DATASET = "a dataset"
+
+
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """One alert. It is fired once its condition has held for `for_seconds`, for any series of the metric.
 
     `per`: the metric is divided by this one. `window_seconds`: its increase in this time counts, not its value.
-    `setting`: the setting of the process that replaces the threshold. `of_dataset`: it is about datasets, and is also
-    evaluated for each dataset of a tenant with webhooks for alerts. `detail`: a value in words, with its unit.
-    `start_seconds`: it is not fired sooner after the start of the process that evaluates it. `hold_seconds`: it is
-    resolved once its condition has not held for this time.
+    `setting`: the setting of the process that replaces the threshold. `about`: one about datasets or tenants is also
+    evaluated for each tenant with webhooks for alerts. `detail`: a value in words, with its unit. `start_seconds`: it
+    is not fired sooner after the start of the process that evaluates it. `hold_seconds`: it is resolved once its
+    condition has not held for this time.
     """
 
     name: str
@@ -42,7 +50,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     per: str = ""
     window_seconds: int = 0
     setting: str = ""
-    of_dataset: bool = False
+    about: Subject = Subject.SERVICE
     for_seconds: int
     start_seconds: int = 0
     hold_seconds: int = 0
@@ -165,7 +173,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="dataset-late",
         severity=Severity.WARNING,
         metric="headwater_dataset_late_seconds",
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=60,
         detail="no commit for {value:,.0f} s",
         summary="A dataset has had no commit for its expected time, or three times the usual time between writes.",
@@ -176,18 +184,28 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_consumer_lag_changes_max",
         threshold=1_000_000,
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=900,
         detail="{value:,.0f} changes behind",
         summary="A consumer has not committed more than a million changes.",
         action="See which one by headwater_consumer_lag_changes; start it, or delete it if nothing reads any more.",
     ),
     Alert(
+        name="consumer-over-max-lag",
+        severity=Severity.WARNING,
+        metric="headwater_consumers_over_max_lag",
+        about=Subject.DATASET,
+        for_seconds=60,
+        detail="{value:,.0f} consumers",
+        summary="A consumer is farther behind than its max_lag, so changes that it has not committed may expire.",
+        action="Start it, or raise its max_lag (PUT /datasets/{dataset}/consumers/{consumer}) until it has caught up.",
+    ),
+    Alert(
         name="view-behind",
         severity=Severity.WARNING,
         metric="headwater_views_behind_seconds_max",
         threshold=900,
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=60,
         detail="{value:,.0f} s behind",
         summary="A view lacks changes of its inputs that are older than 15 minutes.",
@@ -197,7 +215,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="view-failed",
         severity=Severity.WARNING,
         metric="headwater_views_failing",
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=0,
         detail="{value:,.0f} views",
         summary="The last refresh of a view has failed. It keeps its rows of before.",
@@ -207,7 +225,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="source-failing",
         severity=Severity.WARNING,
         metric="headwater_sources_failing",
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=300,
         detail="{value:,.0f} sources",
         summary="The last round of a source has failed.",
@@ -217,18 +235,40 @@ ALERTS: Final[tuple[Alert, ...]] = (
         name="webhook-paused",
         severity=Severity.WARNING,
         metric="headwater_webhooks_paused",
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=0,
         detail="{value:,.0f} webhooks",
         summary="A webhook is paused because its receiver did not take its messages.",
         action="Read error of the webhook, repair its receiver, and set its state to active.",
     ),
     Alert(
+        name="webhook-failing",
+        severity=Severity.WARNING,
+        metric="headwater_webhooks_failing",
+        about=Subject.DATASET,
+        for_seconds=300,
+        detail="{value:,.0f} webhooks",
+        summary="The receiver of a webhook does not take messages. After further failures the webhook is paused.",
+        action="Read what the receiver answers (GET /webhooks/{webhook}/attempts), and repair it.",
+    ),
+    Alert(
+        name="quota-nearly-used",
+        severity=Severity.WARNING,
+        metric="headwater_quota_used_ratio",
+        threshold=0.9,
+        about=Subject.TENANT,
+        for_seconds=60,
+        detail="{value:.0%} used",
+        summary="More than 90 % of storage_bytes, rows_per_day or bytes_per_day is used. Writes stop at 100 %.",
+        action="See what uses it (headwater usage). Delete data, write less until the next day (UTC), or have an "
+        "operator raise the quota (PATCH /tenants/{tenant}).",
+    ),
+    Alert(
         name="quarantine-grows",
         severity=Severity.WARNING,
         metric="headwater_quarantine_records",
         window_seconds=_HOUR,
-        of_dataset=True,
+        about=Subject.DATASET,
         for_seconds=0,
         detail="{value:,.0f} records",
         summary="Bad records were put into the quarantine within an hour.",

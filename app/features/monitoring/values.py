@@ -67,6 +67,10 @@ GATHERED: Final[tuple[Metric, ...]] = (
         name="headwater_consumer_lag_changes_count",
         help="Consumers with changes that they have not committed.",
     ),
+    Metric(
+        name="headwater_consumers_over_max_lag",
+        help="Consumers that are farther behind than their own max_lag.",
+    ),
     Metric(name="headwater_datasets", help="Datasets of all tenants."),
     Metric(
         name="headwater_datasets_late",
@@ -88,11 +92,20 @@ GATHERED: Final[tuple[Metric, ...]] = (
         name="headwater_webhooks_paused",
         help="Webhooks that the service has paused because deliveries failed.",
     ),
+    Metric(
+        name="headwater_webhooks_failing",
+        help="Active webhooks whose receiver did not take the last message.",
+    ),
     Metric(name="headwater_quarantine_records", help="Records in quarantine."),
     Metric(
         name="headwater_storage_bytes",
         labels=("tenant",),
         help="Bytes that a tenant stores, of the 1,000 tenants that store most.",
+    ),
+    Metric(
+        name="headwater_quota_used_ratio",
+        labels=("tenant", "quota"),
+        help="The share of a quota of bytes or rows that is used, of the 20 that are used most.",
     ),
     Metric(
         name="headwater_disk_free_bytes",
@@ -140,10 +153,13 @@ class DatasetProblem(str, Enum):
 
 
 class DatasetFault(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset with a value of a metric that may be that of a fault. `detail`: the value in words."""
+    """A dataset with a value of a metric that may be that of a fault. `detail`: the value in words.
 
-    dataset_id: str
-    dataset: str
+    `dataset_id`, `dataset`: None for what is of the whole tenant.
+    """
+
+    dataset_id: str | None
+    dataset: str | None
     value: float
     detail: str
 

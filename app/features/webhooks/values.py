@@ -64,7 +64,8 @@ class AlertEventState(str, Enum):
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An alert of a tenant that was fired or resolved, as its messages have it.
 
-    `labels`: what it is about: `tenant`, `dataset` by name, `dataset_id`. `detail`: the value for which its condition
+    `labels`: what it is about: `tenant`, `dataset` by name, `dataset_id`; only the first for what is of the whole
+    tenant. `detail`: the value for which its condition
     holds, or held last. `runbook`: the document with what to do.
     """
 
@@ -85,12 +86,12 @@ class HeldAlert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """An alert of a tenant whose condition holds, or held lately. `since`: when it began to hold.
 
     `fired_at`: None until it has held for its time. `event`: the number of its event then. `right_since`: since when it
-    does not hold; None while it does. `dataset_id`, `dataset`: what it is about.
+    does not hold; None while it does. `dataset_id`, `dataset`: what it is about; None for the whole tenant.
     """
 
     since: datetime
-    dataset_id: str
-    dataset: str
+    dataset_id: str | None
+    dataset: str | None
     detail: str = ""
     fired_at: datetime | None = None
     event: int | None = None

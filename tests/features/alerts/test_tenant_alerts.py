@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from app.access.tenants.values import Grant, KeyScope
+from app.access.tenants.quotas import Quotas
+from app.access.tenants.values import Grant, KeyScope, TenantChange
 from app.features.alerts import compose
-from app.features.alerts.declared import ALERTS
+from app.features.alerts.declared import ALERTS, Subject
 from app.features.alerts.service import watch_tenants
 from app.features.monitoring.repository import dataset_faults
 from app.features.monitoring.repository.dataset_faults import STATEMENTS
@@ -28,15 +29,20 @@ from tests.support.webhooks import deliveries, make_due, state_of, tenant_of, wo
 Client = httpx2.Client
 Watch = Callable[[], None]
 BEGIN = datetime(2026, 11, 29, 8, tzinfo=UTC)
-OF_DATASETS = [alert for alert in ALERTS if alert.of_dataset]
-BY_NAME = {alert.name: alert for alert in OF_DATASETS}
+OF_TENANTS = [alert for alert in ALERTS if alert.about is not Subject.SERVICE]
+BY_NAME = {alert.name: alert for alert in OF_TENANTS}
 BAD = b'{"what": "good"}\n{"at": "no time"}\n'
 
 
 @pytest.fixture
 def watch(service: Service, monkeypatch: pytest.MonkeyPatch) -> Watch:
     """One round of the alerts of tenants. No alert waits for its time, or is held."""
-    at_once = tuple(msgspec.structs.replace(alert, for_seconds=0, threshold=0) for alert in ALERTS)
+    at_once = tuple(
+        msgspec.structs.replace(
+            alert, for_seconds=0, threshold=alert.threshold if alert.about is Subject.TENANT else 0
+        )
+        for alert in ALERTS
+    )
     monkeypatch.setattr(compose, "ALERTS", at_once)
     monkeypatch.setattr(compose, "HELD_SECONDS", 0.0)
     monkeypatch.setattr(compose, "leads", lambda *_, **__: lambda: True)
@@ -63,7 +69,8 @@ def subscribe(client: Client, receiver: Receiver) -> Iterator[Callable[..., dict
 def alerts_of(receiver: Receiver) -> list[tuple[str, str, str]]:
     """The alerts that have arrived: name, state and dataset."""
     return [
-        (each.data["alert"], each.data["state"], each.data["labels"]["dataset"]) for each in receiver.messages
+        (each.data["alert"], each.data["state"], each.data["labels"].get("dataset", ""))
+        for each in receiver.messages
     ]
 
 
@@ -88,7 +95,7 @@ def quarantined(client: Client, service: Service) -> Callable[[], None]:
 
 
 def test_every_alert_about_datasets_has_a_statement() -> None:
-    assert {alert.metric for alert in OF_DATASETS} == set(STATEMENTS)
+    assert {alert.metric for alert in OF_TENANTS} == set(STATEMENTS)
 
 
 def test_alert_is_sent_once_when_it_is_fired_and_once_when_it_is_resolved(
@@ -237,6 +244,41 @@ def write(client: Client, service: Service, orders: str, *ids: int) -> None:
     service.work()
 
 
+def webhook_failing(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    # Nothing listens there.
+    made = client.post("/webhooks", json={"dataset": "orders", "url": "http://127.0.0.1:9/"})
+    assert made.status_code == 201, made.text
+    path = f"/webhooks/{made.json()['id']}"
+    write(client, service, orders, 3)
+    assert client.get(path).json()["state"] == "active"
+
+    def repaired() -> None:
+        client.delete(path).raise_for_status()
+
+    return repaired
+
+
+def over_max_lag(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    consumer = f"{orders}/consumers/app"
+    body = {"offset": "earliest", "max_lag": {"changes": 1}}
+    made = client.put(consumer, json=body, headers={"If-None-Match": "*"})
+    assert made.status_code == 201, made.text
+
+    def commit() -> None:
+        client.put(consumer, json={"offset": "now"}, headers={"If-Match": '"1"'}).raise_for_status()
+
+    return commit
+
+
+def quota(client: Client, service: Service, orders: str) -> Callable[[], None]:
+    def limit(rows: int) -> None:
+        tenant_id = tenant_of(client, service)
+        service.tenants.change(tenant_id, TenantChange(quotas=Quotas(rows_per_day=rows)))
+
+    limit(2)
+    return lambda: limit(1_000)
+
+
 FAULTS: Mapping[str, Callable[[Client, Service, str], Callable[[], None]]] = {
     "dataset-late": late,
     "consumer-behind": lagging,
@@ -244,6 +286,9 @@ FAULTS: Mapping[str, Callable[[Client, Service, str], Callable[[], None]]] = {
     "view-failed": view_failed,
     "source-failing": source_failing,
     "webhook-paused": webhook_paused,
+    "webhook-failing": webhook_failing,
+    "consumer-over-max-lag": over_max_lag,
+    "quota-nearly-used": quota,
 }
 
 
@@ -265,7 +310,7 @@ def test_fault_of_each_kind_is_fired_and_resolved(
     for tenant_id, webhook_id in service.alerts.due(10):
         while service.follow_alerts.run(tenant_id, webhook_id):
             pass
-    dataset = "copy" if name.startswith("view") else "orders"
+    dataset = "copy" if name.startswith("view") else "" if BY_NAME[name].about is Subject.TENANT else "orders"
     assert (name, "firing", dataset) in alerts_of(receiver)
     resolve()
     watch()
@@ -394,7 +439,11 @@ def test_paused_webhook_gets_what_it_has_missed(
     resumed = client.patch(path, json={"state": "active"}, headers={"If-Match": f'"{paused["revision"]}"'})
     assert resumed.status_code == 200, resumed.text
     service.work()
-    assert [state for _, state, _ in alerts_of(receiver)] == ["firing", "firing", "resolved"]
+    # It also hears that it was paused itself.
+    arrived = alerts_of(receiver)
+    assert ("webhook-paused", "firing", "") in arrived
+    about_records = [state for alert, state, _ in arrived if alert == "quarantine-grows"]
+    assert about_records == ["firing", "firing", "resolved"]
     again = client.post(f"{path}/deliveries/{deliveries(client, webhook)[0]['id']}/redeliver")
     assert again.status_code == 202, again.text
     service.work()

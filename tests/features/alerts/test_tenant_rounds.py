@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from app.features.alerts.declared import ALERTS
+from app.features.alerts.declared import ALERTS, Subject
 from app.features.alerts.service.watch_tenants import EVENTS_MAX, Faults, WatchTenants
 from app.features.monitoring.values import DatasetFault
 from app.features.webhooks.values import AlertEvent, HeldAlert
 
 BEGIN = datetime(2026, 11, 29, 8, tzinfo=UTC)
-OF_DATASETS = [alert for alert in ALERTS if alert.of_dataset]
+OF_TENANTS = [alert for alert in ALERTS if alert.about is not Subject.SERVICE]
 
 
 class Rounds:
@@ -28,13 +28,13 @@ class Rounds:
     def after(self, seconds: float, faults: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
         """The events of a round, this time after the one before: dataset and state. `faults`: datasets by alert."""
         self.now += timedelta(seconds=seconds)
-        values = {alert.metric: [fault(each) for each in faults.get(alert.name, ())] for alert in OF_DATASETS}
+        values = {alert.metric: [fault(each) for each in faults.get(alert.name, ())] for alert in OF_TENANTS}
         return self.round(values)
 
     def round(self, values: Mapping[str, Sequence[DatasetFault]]) -> list[tuple[str, str]]:
         # As after a restart: nothing but the stored states is left of earlier rounds.
         watching = WatchTenants(
-            alerts=OF_DATASETS,
+            alerts=OF_TENANTS,
             tenants=lambda _, __: [],
             states=lambda _: {},
             faults=lambda _, __: {},
@@ -101,7 +101,7 @@ def watching(
         return []
 
     return WatchTenants(
-        alerts=OF_DATASETS,
+        alerts=OF_TENANTS,
         tenants=lambda after, limit: [each for each in tenants if each > after][:limit],
         states=lambda _: {},
         faults=lambda tenant_id, _: faults(tenant_id),

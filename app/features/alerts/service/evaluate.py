@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from app.features.alerts.declared import Alert, Condition
+from app.features.alerts.declared import Alert, Condition, Subject
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.values import AlertPhase, AlertState, Severity
 from app.features.monitoring.values import Sample
@@ -92,7 +92,7 @@ class Evaluate:
     ) -> list[str]:
         """The faults of an alert in words, the worst first."""
         faults = self._faults(alert, series)
-        if faults and alert.of_dataset and self._worst_datasets is not None:
+        if faults and alert.about is not Subject.SERVICE and self._worst_datasets is not None:
             names = self._names(alert, self._worst_datasets, now)
             if names:
                 return names

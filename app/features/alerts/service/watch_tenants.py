@@ -94,9 +94,10 @@ class WatchTenants:
         )
         for event in events:
             _log.info(
-                "alert %s of dataset %s is %s: %s",
+                "alert %s of tenant %s, dataset %s, is %s: %s",
                 event.alert,
-                event.labels["dataset_id"],
+                tenant_id,
+                event.labels.get("dataset_id", "–"),
                 event.state.value,
                 event.detail,
             )
@@ -105,7 +106,8 @@ class WatchTenants:
         """The datasets that have a state, by metric: they are read whatever their values are, and so resolved."""
         by_alert: dict[str, list[str]] = {}
         for key, state in states.items():
-            by_alert.setdefault(key.partition(" ")[0], []).append(state.dataset_id)
+            if state.dataset_id is not None:
+                by_alert.setdefault(key.partition(" ")[0], []).append(state.dataset_id)
         return {alert.metric: by_alert.get(alert.name, []) for alert in self.alerts}
 
     def decide(
@@ -123,7 +125,7 @@ class WatchTenants:
                 after |= held_before
                 continue
             current = {
-                f"{alert.name} {fault.dataset_id}": fault
+                f"{alert.name} {fault.dataset_id or ''}": fault
                 for fault in faults[alert.metric]
                 if fault.value > alert.threshold
             }
@@ -166,7 +168,7 @@ def event_of(tenant: str, alert: Alert, held: HeldAlert, resolved_at: datetime |
         alert=alert.name,
         severity=alert.severity.value,
         state=AlertEventState.FIRING if resolved_at is None else AlertEventState.RESOLVED,
-        labels={"tenant": tenant, "dataset": held.dataset, "dataset_id": held.dataset_id},
+        labels={"tenant": tenant, **_dataset_labels(held)},
         summary=alert.summary,
         detail=held.detail,
         action=alert.action,
@@ -174,3 +176,9 @@ def event_of(tenant: str, alert: Alert, held: HeldAlert, resolved_at: datetime |
         fired_at=held.fired_at or held.since,
         resolved_at=resolved_at,
     )
+
+
+def _dataset_labels(held: HeldAlert) -> dict[str, str]:
+    if held.dataset_id is None or held.dataset is None:
+        return {}
+    return {"dataset": held.dataset, "dataset_id": held.dataset_id}

@@ -12,7 +12,13 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import TextClause, text
 
-from app.features.monitoring.repository.numbers import IS_LATE, IS_PAUSED
+from app.features.monitoring.repository.numbers import (
+    IS_FAILING,
+    IS_LATE,
+    IS_PAUSED,
+    OVER_MAX_LAG,
+    QUOTAS_USED,
+)
 from app.features.monitoring.values import DatasetFault
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
@@ -48,6 +54,11 @@ def _statement(sql: str, detail: str) -> _Statement:
 
 
 _OF_DATASETS: Final = "d.deleted_at IS NULL"
+# A webhook of the alerts of all datasets is of none.
+_WEBHOOKS: Final = """
+        FROM webhooks w LEFT JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
+        WHERE d.deleted_at IS NULL
+"""
 STATEMENTS: Final = {
     "headwater_dataset_late_seconds": _statement(
         f"""
@@ -68,6 +79,13 @@ STATEMENTS: Final = {
         ORDER BY d.id, value DESC, c.name
         """,  # noqa: S608
         "the consumer {subject} is {value:,.0f} changes behind",
+    ),
+    "headwater_consumers_over_max_lag": _statement(
+        f"""
+        SELECT d.tenant_id, d.id, d.name, count(*) AS value, min(c.name) AS subject {OVER_MAX_LAG}
+        GROUP BY d.tenant_id, d.id, d.name
+        """,
+        "the consumer {subject} is farther behind than its max_lag",
     ),
     "headwater_views_behind_seconds_max": _statement(
         f"""
@@ -105,11 +123,25 @@ STATEMENTS: Final = {
     ),
     "headwater_webhooks_paused": _statement(
         f"""
-        SELECT d.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject
-        FROM webhooks w JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
-        WHERE {_OF_DATASETS} AND {IS_PAUSED} GROUP BY d.tenant_id, d.id, d.name
-        """,  # noqa: S608
+        SELECT w.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject {_WEBHOOKS} AND {IS_PAUSED}
+        GROUP BY w.tenant_id, d.id, d.name
+        """,
         "the webhook {subject} is paused",
+    ),
+    "headwater_webhooks_failing": _statement(
+        f"""
+        SELECT w.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject {_WEBHOOKS} AND {IS_FAILING}
+        GROUP BY w.tenant_id, d.id, d.name
+        """,
+        "the receiver of the webhook {subject} does not take its message",
+    ),
+    "headwater_quota_used_ratio": _statement(
+        f"""
+        SELECT DISTINCT ON (tenant_id) tenant_id, CAST(NULL AS uuid) AS id, CAST(NULL AS text) AS name,
+               ratio AS value, quota AS subject
+        FROM ({QUOTAS_USED}) AS used ORDER BY tenant_id, ratio DESC, quota
+        """,  # noqa: S608
+        "{value:.0%} of the quota {subject} is used",
     ),
     "headwater_quarantine_records": _statement(
         f"""
@@ -152,7 +184,7 @@ class DatasetFaultStore:
                 continue
             found[metric] = [
                 DatasetFault(
-                    dataset_id=str(row.id),
+                    dataset_id=None if row.id is None else str(row.id),
                     dataset=row.name,
                     value=float(row.value),
                     detail=statement.detail.format(value=row.value, subject=row.subject),
@@ -171,8 +203,9 @@ class DatasetFaultStore:
         statement = STATEMENTS[metric]
         with self._database.monitor() as connection:
             rows = connection.execute(statement.worst, {"above": above, "limit": limit}).all()
+        names = [row.tenant if row.name is None else f"{row.tenant}/{row.name}" for row in rows]
         texts = [
-            f"{row.tenant}/{row.name}: {statement.detail.format(value=row.value, subject=row.subject)}"
-            for row in rows
+            f"{name}: {statement.detail.format(value=row.value, subject=row.subject)}"
+            for name, row in zip(names, rows, strict=True)
         ]
         return texts, rows[0].datasets if rows else 0

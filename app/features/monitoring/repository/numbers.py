@@ -18,6 +18,8 @@ CONSUMERS_NAMED: Final = 20
 """The consumers that have a sample of their own."""
 LATE_NAMED: Final = 20
 """The late datasets that have a sample of their own."""
+QUOTAS_NAMED: Final = 20
+"""The quotas that have a sample of their own."""
 TENANTS_NAMED: Final = 1_000
 """The tenants that have a sample of their own."""
 # Of those that wait longest; each needs a look-up of its own.
@@ -44,6 +46,44 @@ A view without an expected time is not: it is late if it lacks a change of its i
 
 IS_PAUSED: Final = "w.state = 'paused' AND (w.failures > 0 OR w.error IS NOT NULL)"
 """Whether the service has paused a webhook `w`: deliveries failed, or its receiver is gone (410)."""
+
+IS_FAILING: Final = """
+    w.state = 'active' AND (w.failures > 0 OR EXISTS (
+        SELECT FROM webhook_deliveries m
+        WHERE m.tenant_id = w.tenant_id AND m.webhook_id = w.id AND m.state = 'pending' AND m.attempts > 0
+    ))
+"""
+"""Whether the receiver of a webhook `w` that is active did not take its last message."""
+
+OVER_MAX_LAG: Final = """
+    FROM consumers c JOIN heads h ON h.tenant_id = c.tenant_id AND h.dataset_id = c.dataset_id
+    JOIN datasets d ON d.tenant_id = c.tenant_id AND d.id = c.dataset_id
+    LEFT JOIN LATERAL (
+        SELECT committed_at FROM commits
+        WHERE commits.tenant_id = c.tenant_id AND commits.dataset_id = c.dataset_id
+              AND commits.next_offset > c.position
+        ORDER BY commits.next_offset LIMIT 1
+    ) AS first ON c.max_lag_seconds IS NOT NULL
+    WHERE d.deleted_at IS NULL AND h.next_offset > c.position AND (
+        h.next_offset - c.position > c.max_lag_rows
+        OR first.committed_at < now() - make_interval(secs => c.max_lag_seconds)
+    )
+"""
+"""Consumers `c` of datasets `d` that are farther behind than their own limit."""
+
+QUOTAS_USED: Final = """
+    SELECT t.tenant_id, t.name AS tenant, q.quota, coalesce(q.used, 0) / CAST(t.quotas->>q.quota AS numeric) AS ratio
+    FROM tenants t
+    LEFT JOIN storage_samples s ON s.tenant_id = t.tenant_id
+    LEFT JOIN LATERAL (
+        SELECT sum(u.rows_written) AS rows_written, sum(u.bytes_written) AS bytes_written FROM usage_days u
+        WHERE u.tenant_id = t.tenant_id AND u.day = current_date
+    ) AS today ON true,
+    LATERAL (VALUES ('storage_bytes', s.stored_bytes), ('rows_per_day', today.rows_written),
+                    ('bytes_per_day', today.bytes_written)) AS q (quota, used)
+    WHERE t.state = 'active' AND CAST(t.quotas->>q.quota AS numeric) > 0
+"""
+"""Which share of its quotas a tenant has used, of those that stop its writes. A quota of 0 is no limit to come."""
 
 _JOBS: Final = text(
     """
@@ -104,6 +144,11 @@ _SOURCES: Final = text(
     "SELECT count(*) FROM sources WHERE state = 'failed' OR (state = 'active' AND failures > 0)"
 )
 _WEBHOOKS: Final = text(f"SELECT count(*) FROM webhooks w WHERE {IS_PAUSED}")  # noqa: S608
+_WEBHOOKS_FAILING: Final = text(f"SELECT count(*) FROM webhooks w WHERE {IS_FAILING}")  # noqa: S608
+_OVER_MAX_LAG: Final = text(f"SELECT count(*) {OVER_MAX_LAG}")
+_QUOTAS: Final = text(
+    f"SELECT tenant, quota, ratio FROM ({QUOTAS_USED}) AS used ORDER BY ratio DESC, tenant_id, quota LIMIT :limit"  # noqa: S608
+).bindparams(limit=QUOTAS_NAMED)
 _QUARANTINE: Final = text(
     """
     SELECT (SELECT coalesce(sum(row_count), 0) FROM quarantine_files)
@@ -134,6 +179,8 @@ class NumberStore:
             "failed jobs": ("headwater_jobs_failed_recently", _FAILED),
             "sources": ("headwater_sources_failing", _SOURCES),
             "webhooks": ("headwater_webhooks_paused", _WEBHOOKS),
+            "failing webhooks": ("headwater_webhooks_failing", _WEBHOOKS_FAILING),
+            "limits of consumers": ("headwater_consumers_over_max_lag", _OVER_MAX_LAG),
             "quarantine": ("headwater_quarantine_records", _QUARANTINE),
         }
         parts: dict[str, Callable[[], Sequence[Sample]]] = {
@@ -145,6 +192,7 @@ class NumberStore:
             "consumers": self.lag,
             "storage": self.storage,
             "late datasets": self.late,
+            "quotas": self.quotas,
             **parts,
         }
 
@@ -199,6 +247,17 @@ class NumberStore:
         return [
             Sample("headwater_storage_bytes", {"tenant": row.tenant}, row.stored_bytes)
             for row in self._rows(_STORAGE)
+        ]
+
+    def quotas(self) -> list[Sample]:
+        """Which share of a quota is used, of the quotas that are used most."""
+        return [
+            Sample(
+                "headwater_quota_used_ratio",
+                {"tenant": row.tenant, "quota": row.quota},
+                round(float(row.ratio), 4),
+            )
+            for row in self._rows(_QUOTAS)
         ]
 
     def _count(self, name: str, query: TextClause) -> list[Sample]:

@@ -51,7 +51,7 @@ class AlertFeedStore:
             after, events = decide(name, first, before)
             if events:
                 rows = [
-                    {"number": number, "dataset_id": event.labels["dataset_id"], "event": event}
+                    {"number": number, "dataset_id": event.labels.get("dataset_id"), "event": event}
                     for number, event in enumerate(events, first)
                 ]
                 connection.execute(insert(alert_events), rows)

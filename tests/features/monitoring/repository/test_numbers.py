@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from sqlalchemy import text
 
+from app.access.tenants.quotas import Quotas
+from app.access.tenants.values import TenantChange
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.features.monitoring.repository.dataset_faults import STATEMENTS, DatasetFaultStore
@@ -115,6 +117,53 @@ def test_consumers_farthest_behind_have_names_and_all_are_counted(
     assert {each.labels["dataset"] for each in lags} == {dataset.definition.name}
 
 
+@pytest.mark.parametrize(
+    ("rows", "seconds", "over"),
+    [(None, None, 0), (1_000, None, 0), (0, None, 1), (None, 3600, 0), (None, 0, 1), (1_000, 0, 1)],
+)
+def test_consumer_is_over_its_own_limit_of_changes_or_of_time(
+    stores: Stores,
+    numbers: NumberStore,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+    rows: int | None,
+    seconds: int | None,
+    over: int,
+) -> None:
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
+    run(
+        stores,
+        tenant_id,
+        "INSERT INTO consumers (dataset_id, name, kind, position, max_lag_rows, max_lag_seconds) "
+        "VALUES (:dataset, 'reader', 'reader', 0, :rows, :seconds)",
+        dataset=dataset.id,
+        rows=rows,
+        seconds=seconds,
+    )
+    [found] = numbers.parts()["limits of consumers"]()
+    assert found.value == over
+    faults = DatasetFaultStore(stores.database).read(tenant_id)["headwater_consumers_over_max_lag"]
+    expected = [(dataset.id, "the consumer reader is farther behind than its max_lag")] * over
+    assert [(each.dataset_id, each.detail) for each in faults] == expected
+
+
+def test_quota_has_the_share_that_is_used(stores: Stores, numbers: NumberStore, tenant_id: str) -> None:
+    quotas = Quotas(storage_bytes=200, bytes_per_day=50, rows_per_day=0, datasets=1)
+    stores.tenants.change(tenant_id, TenantChange(quotas=quotas))
+    run(stores, tenant_id, "INSERT INTO storage_samples (stored_bytes) VALUES (190)")
+    tenant = stores.tenants.tenant(tenant_id).name
+    assert [(each.labels, each.value) for each in numbers.quotas()] == [
+        ({"tenant": tenant, "quota": "storage_bytes"}, 0.95),
+        ({"tenant": tenant, "quota": "bytes_per_day"}, 0.0),
+    ]
+    [fault] = DatasetFaultStore(stores.database).read(tenant_id)["headwater_quota_used_ratio"]
+    assert (fault.dataset_id, fault.dataset, fault.value) == (None, None, pytest.approx(0.95))
+    assert fault.detail == "95% of the quota storage_bytes is used"
+    worst = DatasetFaultStore(stores.database).worst("headwater_quota_used_ratio", 0.9, 5)
+    assert worst == ([f"{tenant}: 95% of the quota storage_bytes is used"], 1)
+
+
 def test_view_is_behind_since_the_first_change_that_it_lacks(
     stores: Stores, numbers: NumberStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
@@ -173,12 +222,18 @@ def test_failing_sources_paused_webhooks_and_records_in_quarantine_are_counted(
     samples = every(numbers)
     assert value(samples, "headwater_sources_failing") == 2
     assert value(samples, "headwater_webhooks_paused") == 2
+    assert value(samples, "headwater_webhooks_failing") == 1
     worst = DatasetFaultStore(stores.database)
     tenant = stores.tenants.tenant(tenant_id).name
+    with_faults = {
+        "headwater_webhooks_paused",
+        "headwater_webhooks_failing",
+        "headwater_quarantine_records",
+    }
     for metric in STATEMENTS:
         texts, datasets = worst.worst(metric, 0, 5)
         assert len(texts) == datasets
-        assert datasets == (metric in {"headwater_webhooks_paused", "headwater_quarantine_records"})
+        assert datasets == (metric in with_faults)
         assert all(each.startswith(f"{tenant}/{dataset.definition.name}: ") for each in texts)
     assert value(samples, "headwater_quarantine_records") == 3
 
