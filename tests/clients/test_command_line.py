@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,12 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import text
 
 from headwater_client import Dataset, Headwater, Job
 from tests.support.command_line import CommandLine, command_line, use_service
 from tests.support.service import Service
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -199,6 +203,110 @@ def test_bad_records_are_listed_by_state(command: CommandLine, orders: Dataset, 
     command("write", "orders", rows, "--on-error", "quarantine")
     assert len(command("quarantine", "orders", "--state", "quarantined").items) == 1
     assert command("quarantine", "orders", "--state", "redriven").items == []
+
+
+def test_repaired_records_are_redriven_from_a_file(
+    command: CommandLine,
+    orders: Dataset,
+    headwater: Headwater,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, bad = tmp_path / "rows.ndjson", tmp_path / "bad.ndjson"
+    rows.write_text('{"id": "x", "note": "a"}\n{"id": "y", "note": "b"}\n{"id": 3, "note": 7}\n')
+    command("write", "orders", rows, "--on-error", "quarantine")
+    first, second, third = (item for item in command("quarantine", "orders").items)
+    # The lines of the list, edited: other members of them do not matter.
+    lines = [
+        first | {"payload": '{"id": 1, "note": "a"}'},
+        {"id": second["id"], "payload": {"id": 2, "note": "b"}},
+    ]
+    bad.write_text("\n".join(json.dumps(line) for line in lines))
+    job = command("quarantine", "redrive", "orders", "--file", bad).value
+    assert (job["state"], job["rows"]["inserted"]) == ("succeeded", 2)
+    assert sorted(row["id"] for row in headwater.rows(orders)) == [1, 2]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps([{"id": third["id"]}]).encode())))
+    job = command("quarantine", "redrive", "orders", "--file", "-").value
+    assert job["rows"]["quarantined"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('{"payload": "{}"}', "record 1: Object missing required field `id`"),
+        ('{"id": "1-0"}\n{"id": "1-0"}', "record 2: 1-0 is named twice"),
+        ('{"id": "1-0", "payload": 3}', "record 1: Expected `str | object | null`"),
+        ('{"id": "1-0", "payload": "/w==", "encoding": "base64"}', "remove `encoding`"),
+        ("\n", "has no records"),
+        (
+            "\n".join(f'{{"id": "1-{number}"}}' for number in range(10_001)),
+            "up to 10,000 records: split the file",
+        ),
+    ],
+    ids=["no id", "twice", "a number", "bytes", "empty", "many"],
+)
+def test_faults_of_a_file_of_records_are_named(
+    command: CommandLine, tmp_path: Path, content: str, fault: str
+) -> None:
+    (tmp_path / "bad.ndjson").write_text(content)
+    assert fault in command("quarantine", "redrive", "orders", "--file", tmp_path / "bad.ndjson", fails=2).err
+
+
+def test_a_redrive_needs_a_job_or_a_file(command: CommandLine, tmp_path: Path) -> None:
+    for flags in ([], ["01a1fc66-e85f-74fa-b50b-086a80c5ab7c", "--file", tmp_path]):
+        assert (
+            "expected the id of a job, or --file"
+            in command("quarantine", "redrive", "orders", *flags, fails=2).err
+        )
+
+
+def test_a_write_registers_its_dataset_with_a_merge_mode(
+    command: CommandLine, headwater: Headwater, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.ndjson"
+    how = ("--create", "--key", "id", "--merge-mode", "partial")
+    for line in ('{"id": 1, "note": "a", "amount": 2}', '{"id": 1, "note": "b"}'):
+        rows.write_text(line)
+        assert command("write", "parts", rows, *how).value["state"] == "succeeded"
+    assert list(headwater.rows("parts")) == [{"id": 1, "note": "b", "amount": 2}]
+    assert (
+        "--merge-mode need --create"
+        in command("write", "parts", rows, "--merge-mode", "partial", fails=2).err
+    )
+
+
+def test_a_write_says_what_it_waits_for(
+    service: Service,
+    api_key: str,
+    orders: Dataset,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_service(monkeypatch, service.url, api_key)
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": 1}\n')
+    tenant = service.client(api_key).get("/me").json()["tenant"]["id"]
+
+    def postpone() -> bool:
+        progress = '{"stage": "queued", "waiting_for": "space"}'
+        with service.database.tenant(tenant) as connection:
+            return connection.execute(text(f"UPDATE jobs SET progress = '{progress}'")).rowcount == 1
+
+    def run_later() -> None:
+        until(postpone, "the accepted job")
+        # The command looks each second.
+        time.sleep(2.5)
+        service.work()
+
+    later = threading.Thread(target=run_later)
+    later.start()
+    printed = command_line(capsys)("write", "orders", rows)
+    later.join()
+    assert printed.value["state"] == "succeeded"
+    sentence = "waits for space in the storage of the service, and is tried again by itself"
+    assert printed.err.count(sentence) == 1
+    assert f"headwater jobs cancel {printed.value['id']} ends it" in printed.err
 
 
 def test_lineage_has_the_columns_on_request(command: CommandLine, written: Dataset, tmp_path: Path) -> None:

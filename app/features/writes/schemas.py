@@ -23,6 +23,7 @@ from app.kernel.commit.write_options import (
     WriteOptions,
 )
 from app.kernel.format.commit_metadata import METADATA_KEY
+from app.kernel.format.dataset import MergeMode
 from app.kernel.format.definition.new_dataset import CreateWithRows, stated_schema
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
@@ -336,6 +337,8 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """With create: the partition fields, repeated for several."""
     schema: Annotated[str, msgspec.Meta(examples=["id:int64,price:decimal(9,2)"])] | None = None
     """With create: the columns and their types; by default those of the rows."""
+    merge_mode: MergeMode | None = None
+    """With create: what happens to rows with one key, as of a dataset."""
 
     def table(self) -> CreateWithRows | None:
         """The dataset to register, if there is none.
@@ -343,7 +346,7 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises InvalidRequest for its members without `create`, InvalidDataset for a schema that cannot be read.
         """
         if not self.create:
-            names = ("record_key", "ordering_field", "partition_by", "schema")
+            names = ("record_key", "ordering_field", "partition_by", "schema", "merge_mode")
             stray = [name for name in names if getattr(self, name)]
             if stray:
                 what = "this belongs to a dataset that the write registers: set create=true too"
@@ -354,6 +357,7 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
             ordering_field=self.ordering_field,
             partition_by=self.partition_by or [],
             schema=None if self.schema is None else stated_schema(self.schema),
+            merge_mode=self.merge_mode,
         )
 
     def options(self) -> WriteOptions:

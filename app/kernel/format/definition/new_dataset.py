@@ -244,6 +244,12 @@ class CreateWithRows(CreateTable, frozen=True, kw_only=True, forbid_unknown_fiel
 
     schema: CreateSchema | None = None
     """The columns; by default those of the rows."""
+    merge_mode: MergeMode | None = None
+    """What happens to rows with one key, as of a dataset."""
+
+    def named(self, name: str, schema: CreateSchema) -> CreateDataset:
+        """See `CreateTable`."""
+        return msgspec.structs.replace(super().named(name, schema), merge_mode=self.merge_mode)
 
 
 def stated_schema(text: str) -> CreateSchema:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from headwater_client.models.datasets import CreateSchema, Watermark
+from headwater_client.models.datasets import CreateSchema, MergeMode, Watermark
 
 ChangeOrder = Literal["arrival", "ordering_field"]
 """How changes are applied: each as it arrives, or only if its ordering value is not less than that of the row."""
@@ -70,6 +70,8 @@ class CreateWithRows(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The watermark, as of a dataset."""
     schema: CreateSchema | None = None
     """The columns; by default those of the rows."""
+    merge_mode: MergeMode | None = None
+    """What happens to rows with one key, as of a dataset."""
 
 
 class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,6 +59,11 @@ class RowsFile(NamedTuple):
         """Whether each line is a row."""
         return self.format in _TEXTS and not self.gzip
 
+    def lines(self) -> Iterator[bytes]:
+        """The lines of text that are not empty. Raises CommandError."""
+        with _opened(self.path, str(self.path), is_gzip=self.gzip) as content:
+            yield from (line for line in content if line.strip())
+
 
 @contextmanager
 def rows_file(file: Path, chosen: InputFormat | None) -> Iterator[RowsFile]:

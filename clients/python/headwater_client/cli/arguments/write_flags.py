@@ -14,6 +14,7 @@ from headwater_client.models import (
     ChangeOrder,
     CreateSchema,
     CreateWithRows,
+    MergeMode,
     OnError,
     Operation,
     Overwrite,
@@ -42,13 +43,16 @@ class NewDatasetFlags:
     """The partition fields."""
     schema: Annotated[str | None, _IN_NEW] = None
     """The columns, such as id:int64,price:decimal(9,2); by default those of the rows."""
+    merge_mode: Annotated[MergeMode | None, _IN_NEW] = None
+    """What happens to rows with one key; by default event_time with an ordering field, else commit_time."""
 
     def value(self) -> CreateWithRows | None:
         """The dataset; None if none is to be registered. Raises CommandError."""
         if not self.create:
-            if self.key or self.ordering_field or self.partition_by or self.schema:
+            if self.key or self.ordering_field or self.partition_by or self.schema or self.merge_mode:
                 raise CommandError(
-                    "--key, --ordering-field, --partition-by and --schema need --create", ExitCode.USAGE
+                    "--key, --ordering-field, --partition-by, --schema and --merge-mode need --create",
+                    ExitCode.USAGE,
                 )
             return None
         return CreateWithRows(
@@ -56,6 +60,7 @@ class NewDatasetFlags:
             ordering_field=self.ordering_field,
             partition_by=tuple(self.partition_by or ()),
             schema=None if self.schema is None else CreateSchema(fields=columns_of(self.schema)),
+            merge_mode=self.merge_mode,
         )
 
 

@@ -35,6 +35,7 @@ from headwater_client.problem import JobUnfinished, Problem
 from headwater_client.write_options import WriteOptions
 
 _POLL_SECONDS: Final = 1.0
+_REASONS: Final = {"space": "space in the storage of the service", "database": "the database of the service"}
 _WHOLE_ROWS: Final = ("event_time", "commit_time")
 """The merge modes in which a row replaces the one of its key as a whole."""
 
@@ -58,7 +59,7 @@ def write(
     --idempotency-key makes sure of that.
 
     An upsert replaces the row of a key as a whole: columns that a row lacks become null. To change single columns,
-    register the dataset with `headwater create --merge-mode partial`, in which they keep their values.
+    register the dataset with `--create --merge-mode partial`, in which they keep their values.
 
     Example: `headwater write orders orders.csv --create --key id`
 
@@ -164,7 +165,7 @@ class _Write:
             return self._ended(job, wait, shown) if wait else job
 
     def _ended(self, job: Job, wait: float, shown: _Shown) -> Job:
-        deadline = time.monotonic() + wait
+        deadline, waits_for = time.monotonic() + wait, None
         while True:
             left = deadline - time.monotonic()
             try:
@@ -174,16 +175,33 @@ class _Write:
                     raise JobUnfinished(unfinished.job, wait) from None
                 job = unfinished.job
                 shown.waits(job)
+                if job.progress.waiting_for not in (None, waits_for):
+                    waits_for = job.progress.waiting_for
+                    shown.says(_waiting(job))
+
+
+def _waiting(job: Job) -> str:
+    """What a job waits for, in sentences."""
+    reason = _REASONS.get(job.progress.waiting_for or "", job.progress.waiting_for)
+    return (
+        f"Job {job.id} waits for {reason}, and is tried again by itself, after a minute at most. "
+        f"headwater jobs cancel {job.id} ends it."
+    )
 
 
 class _Shown:
-    """What is shown while a write is sent and runs: nothing, unless a subclass does."""
+    """What is shown while a write is sent and runs: what it waits for, unless a subclass shows more."""
 
     def sent(self, content: bytes | None) -> None:
         """Bytes were sent; None if it begins again."""
 
     def waits(self, job: Job) -> None:
         """The job has not ended."""
+
+    def says(self, sentence: str) -> None:
+        """A line that stays."""
+        sys.stderr.write(visible(sentence) + "\n")
+        sys.stderr.flush()
 
 
 class _Bar(_Shown):
@@ -208,6 +226,10 @@ class _Bar(_Shown):
         done, total = job.progress.done, job.progress.total
         stage = f"{job.progress.stage} {done}/{total}" if total else job.progress.stage
         self._progress.update(self._task, description=stage)
+
+    def says(self, sentence: str) -> None:
+        """See `_Shown`."""
+        self._progress.console.print(visible(sentence), markup=False, highlight=False)
 
 
 @contextmanager
