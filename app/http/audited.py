@@ -99,7 +99,7 @@ class AuditedRequests:
                 status=status,
                 code=state.get(PROBLEM_CODE),
                 via=_via(scope),
-                dataset=_dataset(scope) if has_access else None,
+                dataset=_dataset(scope, outcome),
                 address=None if has_access else client_address(scope) or None,
                 digest=_digest(scope) if principal is None else None,
             )
@@ -133,8 +133,11 @@ def _via(scope: Any) -> AccessVia:
     return AccessVia.CONSOLE if INNER in scope else AccessVia.API
 
 
-def _dataset(scope: Any) -> str | None:
-    name = scope["state"].get(DATASET_NAME) or scope.get("path_params", {}).get("dataset")
+def _dataset(scope: Any, outcome: AccessOutcome) -> str | None:
+    """The name of the dataset; of a request without access only if it was found: a path may name anything."""
+    name = scope["state"].get(DATASET_NAME)
+    if name is None and outcome is AccessOutcome.ALLOWED:
+        name = scope.get("path_params", {}).get("dataset")
     return None if name is None else str(name)[:_TEXT_CHARACTERS_MAX]
 
 

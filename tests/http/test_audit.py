@@ -107,6 +107,14 @@ def test_reads_and_writes_are_counted(tenant: Tenant):
     assert (written["count"], written["status"], written["members"]) == (1, 202, {})
 
 
+def test_a_failed_request_names_the_dataset_that_was_found(tenant: Tenant):
+    orders = tenant.client.post("/datasets", json=ORDERS).headers["location"]
+    assert tenant.client.post(f"{orders}/writes", json={"operation": "sing"}).status_code == 400
+    assert tenant.client.post("/datasets/absent/writes", json=upsert({"id": 1})).status_code == 404
+    about = {each["status"]: each["resources"] for each in tenant.entries(operation="create_write")}
+    assert about == {400: {"dataset": "orders"}, 404: {}}
+
+
 def test_requests_of_the_console_are_marked(tenant: Tenant):
     tenant.client.get("/datasets")
     with httpx2.Client(base_url=tenant.service.url, trust_env=False, verify=TLS) as browser:

@@ -67,6 +67,11 @@ def number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
+def counted(value: float | None, one: str, many: str = "") -> str:
+    """A number of things: 1 row, 2 rows. `many`: the word for several, if it is not `one` with an s."""
+    return f"{number(value)} {one if value == 1 else many or f'{one}s'}"
+
+
 def byte_size(value: float | None) -> str:
     """Bytes in the unit that fits: 12.4 MB."""
     if value is None:
@@ -170,10 +175,7 @@ def hour_rows(hours: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, 
 
 def hour_names(hours: Sequence[Mapping[str, Any]], name: str, noun: str) -> list[str]:
     """What a bar of an hour shows on hover: 11-29 10:00 UTC, 1,204 rows."""
-    return [
-        f"{hour[5:]} UTC, {count} {noun}{'' if count == '1' else 's'}"
-        for hour, count in hour_rows(hours, name)
-    ]
+    return [f"{str(each['hour'])[5:16].replace('T', ' ')} UTC, {counted(each[name], noun)}" for each in hours]
 
 
 def problem_word(problem: str) -> str:
@@ -232,6 +234,7 @@ def _environment() -> Environment:
     environment.filters.update(
         number=number,
         byte_size=byte_size,
+        counted=counted,
         duration=duration,
         moment=moment,
         age=age,

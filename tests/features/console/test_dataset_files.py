@@ -108,7 +108,7 @@ def test_the_merge_debt_is_in_words_and_a_compaction_removes_it(
     visits: str, visitor: httpx2.Client, service: Service, client: httpx2.Client
 ) -> None:
     root = page(visitor, PATH)
-    assert "1 deleted rows are still stored (17%)" in root.text
+    assert "1 deleted row is still stored (17%)" in root.text
     assert "no compaction runs by itself" in root.text
     with service.working():
         assert submit(visitor, root, f"{PATH}/compact", partitions="day=*").status_code == 303
@@ -163,7 +163,7 @@ def test_logs_are_above_the_files(client: httpx2.Client, visitor: httpx2.Client,
     [row] = table(root)
     assert row[0] == "bucket 0"
     assert "log" in classes(root)[0]
-    assert "are merged at each read" in root.text
+    assert "1 log with 2 rows is merged at each read" in root.text
 
 
 def test_an_empty_table_has_the_command_for_a_write(orders: str, visitor: httpx2.Client) -> None:

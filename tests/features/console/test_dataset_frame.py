@@ -33,7 +33,9 @@ def test_the_frame_has_the_state_of_the_dataset(
     sample(service)
     root = page(visitor, "/console/datasets/orders")
     version, age, rows, size, consumers, health = facts(root)
-    assert (version, rows, consumers, health) == ("v1", "2 rows", "1 consumer, 1 behind", "healthy")
+    assert (version, rows, consumers, health) == ("v1", "2 rows", "1 consumer, 1 change behind", "healthy")
+    client.put(f"{orders}/consumers/board", json={"offset": 0}, headers={"If-None-Match": "*"})
+    assert facts(page(visitor, "/console/datasets/orders"))[4] == "2 consumers, the farthest 2 changes behind"
     assert age.endswith("ago") or age == "just now"
     assert size.endswith(("kB", " B"))
     tabs = root.one("nav", aria_label="Pages of the dataset")

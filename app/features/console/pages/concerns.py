@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from app.features.console.rendering import problem_word
+from app.features.console.rendering import counted, problem_word
 from app.features.console.visit import PagePart, Visit
 
 _FAILED_JOBS: Final = 20
@@ -112,10 +112,10 @@ def _of_numbers(overview: Mapping[str, Any], name: str, now: datetime) -> Iterat
         at = overview["committed_at"] if problem == "late" else None
         yield Concern(kind, words, name, page, at=at, short=problem_word(problem))
     if count := overview["quarantined"]:
-        words = f"{count:,} {'record' if count == 1 else 'records'} in quarantine"
+        words = f"{counted(count, 'record')} in quarantine"
         yield Concern("warning", words, name, f"{page}/quarantine", short=f"{count:,} in quarantine")
     if overview["lag"] and _stands(overview["committed_at"], now):
-        words = f"a consumer is {overview['lag']:,} changes behind, and nothing new is written"
+        words = f"a consumer is {counted(overview['lag'], 'change')} behind, and nothing new is written"
         yield Concern("warning", words, name, f"{page}/consumers", short=f"{overview['lag']:,} behind")
 
 

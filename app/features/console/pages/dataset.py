@@ -10,7 +10,7 @@ from app.features.console.pages.concerns import Concern
 from app.features.console.pages.dataset_frame import dataset_frame, overviews
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
-from app.features.console.rendering import problem_word
+from app.features.console.rendering import counted, problem_word
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 _JOBS: Final = 50
@@ -137,13 +137,13 @@ def _of_table(dataset: Mapping[str, Any], statistics: PagePart) -> Iterator[Conc
     name = dataset["name"]
     page = f"/console/datasets/{name}/layout"
     if rows["deleted_ratio"] > _DELETED_MAX:
-        words = f"{rows['deleted']:,} delete marks ({rows['deleted_ratio']:.0%} of the stored rows)"
+        words = f"{counted(rows['deleted'], 'delete mark')} ({rows['deleted_ratio']:.0%} of the stored rows)"
         yield Concern("warning", words, name, page, "readers skip these rows", action="compact")
     if files["logs"] > _LOGS_MAX:
-        words = f"{files['logs']:,} logs"
+        words = counted(files["logs"], "log")
         yield Concern("warning", words, name, page, "readers merge them in", action="compact")
     if files["small"] > _SMALL_FILES_MAX:
-        words = f"{files['small']:,} small files"
+        words = counted(files["small"], "small file")
         yield Concern("warning", words, name, page, "readers open each", action="compact")
 
 

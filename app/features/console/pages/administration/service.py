@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.rendering import byte_size
+from app.features.console.rendering import byte_size, counted
 from app.features.console.visit import ApiProblem, Visit, together
 
 _LARGEST: Final = 25
@@ -93,7 +93,7 @@ async def _health(visit: Visit) -> Any:
 
 async def _reap(visit: Visit, _: ConsoleForm) -> Done:
     report = await visit.api.send("POST", "/storage/reaps")
-    files = f"{report['files']:,} {'file' if report['files'] == 1 else 'files'} of deleted datasets deleted"
+    files = f"{counted(report['files'], 'file')} of deleted datasets deleted"
     rest = "" if report["complete"] else ": there are more, so reap again"
     return Done(to="/console/service", notice=f"{files}{rest}.")
 

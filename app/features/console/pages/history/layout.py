@@ -15,6 +15,7 @@ from app.features.console.pages.history.layout_chart import (
     file_rows,
     partition_bar,
 )
+from app.features.console.rendering import counted
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 _FILES_MAX: Final = 1_000
@@ -171,13 +172,15 @@ def _debts(statistics: Mapping[str, Any]) -> list[str]:
     rows, files = statistics["rows"], statistics["files"]
     debts = []
     if rows["deleted"]:
-        debts.append(
-            f"{rows['deleted']:,} deleted rows are still stored ({rows['deleted_ratio']:.0%}): reads pass over them"
-        )
+        deleted = counted(rows["deleted"], "deleted row is", "deleted rows are")
+        debts.append(f"{deleted} still stored ({rows['deleted_ratio']:.0%}): reads pass over them")
     if files["logs"]:
-        debts.append(f"{files['logs']:,} logs with {rows['in_logs']:,} rows are merged at each read")
+        in_logs = counted(rows["in_logs"], "row")
+        logs = counted(files["logs"], f"log with {in_logs} is", f"logs with {in_logs} are")
+        debts.append(f"{logs} merged at each read")
     if rows["postponed"]:
-        debts.append(f"{rows['postponed']:,} postponed rows are not visible before a compaction")
+        postponed = counted(rows["postponed"], "postponed row is", "postponed rows are")
+        debts.append(f"{postponed} not visible before a compaction")
     if files["small"] > 1:
         debts.append(
             f"{files['small']:,} of {files['base']:,} files are small: each costs a read about a request"
@@ -222,10 +225,11 @@ async def _start(visit: Visit, path: str, body: Mapping[str, Any], word: str) ->
 
 def _outcome(result: Mapping[str, Any]) -> str:
     if "versions_expired" in result:
-        return f"{result['versions_expired']:,} versions and {result['files_expired']:,} files are no longer kept"
+        versions = counted(result["versions_expired"], "version")
+        return f"{versions} and {counted(result['files_expired'], 'file')} are no longer kept"
     if not result["file_groups"]:
         return "there was nothing to do"
-    return f"{result['files_removed']:,} files became {result['files_added']:,}"
+    return f"{counted(result['files_removed'], 'file')} became {result['files_added']:,}"
 
 
 def _partitions(form: ConsoleForm) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
+from app.features.console.rendering import counted
+
 _WIDTH: Final = 1_000.0
 _GAP: Final = 1.5
 _TITLES_MAX: Final = 250
@@ -104,7 +106,10 @@ def partition_bar(partition: Mapping[str, Any], widest: int) -> Markup:
     pending = partition["log_rows"] + partition["postponed_rows"]
     if pending:
         shapes.append(_rect(0, 0, _width(pending, widest), 6, "log"))
-    label = f"{partition['rows']:,} rows in {partition['base_files']:,} files, {pending:,} rows in logs"
+    label = (
+        f"{counted(partition['rows'], 'row')} in {counted(partition['base_files'], 'file')}, "
+        f"{counted(pending, 'row')} in logs"
+    )
     return _svg(label, shapes)
 
 
@@ -145,8 +150,8 @@ def _bars(row: FileRow, widest: int, columns: Sequence[str] | None) -> Markup:
         bar = [_rect(x, 0, max(width - gap, 0.3), 6, f"{name}{pale}")]
         shapes.append(_with_title(bar, file, columns))
         x += width
-    rows = f"{row.live:,} rows, {row.deleted_rows:,} deleted, {row.log_rows:,} in logs"
-    label = f"{row.label}: {row.files:,} files, {rows}"
+    rows = f"{counted(row.live, 'row')}, {row.deleted_rows:,} deleted, {row.log_rows:,} in logs"
+    label = f"{row.label}: {counted(row.files, 'file')}, {rows}"
     return _svg(label, shapes)
 
 
@@ -155,9 +160,8 @@ def _with_title(bar: Sequence[Markup], file: Mapping[str, Any], columns: Sequenc
     if columns is None:
         return shapes
     bounds = bounds_text(file, columns)
-    title = (
-        f"{file['kind']}, {file['live_rows']:,} of {file['rows']:,} rows, v{file['written_version'] or 0:,}"
-    )
+    rows = f"{file['live_rows']:,} of {counted(file['rows'], 'row')}"
+    title = f"{file['kind']}, {rows}, v{file['written_version'] or 0:,}"
     return Markup("<g><title>{}</title>{}</g>").format(f"{title}, {bounds}" if bounds else title, shapes)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
 from app.features.console.pages.dataset_frame import dataset_frame
 from app.features.console.pages.history.timeline import column_changes
+from app.features.console.rendering import counted
 from app.features.console.visit import ApiProblem, PagePart, Visit, path_of, together
 
 _SCHEMAS: Final = 50
@@ -211,7 +212,8 @@ async def _change(visit: Visit, form: ConsoleForm) -> Done:
         cascade="pause" if form.checked("pause") else None,
     )
     paused = dataset.get("broken", ())
-    note = f" {len(paused):,} that used the column no longer fit." if paused else ""
+    users = counted(len(paused), "that used the column no longer fits", "that used the column no longer fit")
+    note = f" {users}." if paused else ""
     here = visit.link(path_of("console", "datasets", dataset["name"], "schema"))
     return Done(to=here, notice=f"The schema is changed, as version {dataset['version']:,}.{note}")
 

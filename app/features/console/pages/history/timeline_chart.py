@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from app.features.console.rendering import instant_word
+from app.features.console.rendering import counted, instant_word
 
 _WIDTH: Final = 1_200
 _HEIGHT: Final = 84
@@ -72,7 +72,9 @@ def timeline_chart(
     step = min(_STEP_MAX, (_WIDTH - 2 * _EDGE) / max(len(from_earliest) - 1, 1))
     places = [(_EDGE + number * step, each) for number, each in enumerate(from_earliest)]
     shapes = [_shape(x, each, current == each["id"], link(each["id"])) for x, each in places]
-    label = f"The latest {len(from_earliest)} instants in their order, from the earliest to the latest"
+    label = (
+        f"The latest {counted(len(from_earliest), 'instant')} in their order, from the earliest to the latest"
+    )
     end = places[-1][0] + _EDGE if places else _WIDTH
     return Markup(
         '<svg class="timeline" width="{0:.0f}" viewBox="0 0 {0:.0f} {1}" role="group" aria-label="{2}">'

@@ -16,6 +16,7 @@ from app.features.console.pages.pipelines.lineage_graph import (
     step_columns,
     way,
 )
+from app.features.console.rendering import counted
 
 _WIDTH: Final = 170
 _STEP: Final = 250
@@ -75,7 +76,8 @@ def lineage_chart(graph: LineageGraph, style: LineageStyle) -> Markup:
         _edge(each, [boxes[place] for place in way(each, steps)], style) for each in graph.edges
     )
     nodes = Markup("").join(_node(graph, id_, boxes[id_], style) for id_ in graph.nodes)
-    label = f"Lineage of {len(graph.nodes)} nodes with {len(graph.edges)} edges; the table has the same"
+    nodes_and_edges = f"{counted(len(graph.nodes), 'node')} with {counted(len(graph.edges), 'edge')}"
+    label = f"Lineage of {nodes_and_edges}; the table has the same"
     return Markup(
         '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
     ).format(" tracing" if style.trace else "", width, height, width, height, label, heads, edges, nodes)
