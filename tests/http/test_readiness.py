@@ -152,16 +152,19 @@ def test_process_that_does_not_start_is_named_with_what_it_lacks() -> None:
 def test_disk_is_a_warning_before_it_is_full_and_named_by_host() -> None:
     def disk(free: int) -> ServiceCheck:
         space = {"disk_free_bytes": free * MEBIBYTE, "disk_total_bytes": 10_000 * MEBIBYTE}
+        space["disk_folder"] = "storage"
         other = known("other", disk_free_bytes=9 * 10**9, disk_total_bytes=10**10)
         return disk_check([known("host", **space), other, known("unknown")], 512 * MEBIBYTE)
 
     assert disk(2000).ok
     low = disk(900)
     assert (low.ok, low.severity) == (False, Severity.WARNING)
-    assert low.detail == "host: 900 MiB of 10 GiB free; writes stop at 512 MiB."
+    assert low.detail == "host, disk of storage: 900 MiB of 10 GiB free; writes stop at 512 MiB."
     full = disk(12)
     assert (full.ok, full.severity) == (False, Severity.CRITICAL)
-    assert full.detail == "host: 12 MiB free; the minimum is 512 MiB (HEADWATER_DISK_FREE_BYTES_MIN)."
+    assert full.detail == (
+        "host, disk of storage: 12 MiB free; the minimum is 512 MiB (HEADWATER_DISK_FREE_BYTES_MIN)."
+    )
 
 
 def test_spark_is_named_where_a_worker_has_no_executor_and_critical_if_none_has_one() -> None:

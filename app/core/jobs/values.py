@@ -267,8 +267,8 @@ class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `still`: its loops that stand still, and since when. `faults`: why processes that belong to it do not start, by
     their names. `executors`: the number that it has on a cluster; None where Spark runs in the process, or there is
-    none. The bytes of the disk are those of the fullest of its disks, and `resident_bytes` is the memory that it
-    occupies; None if unknown.
+    none. The bytes of the disk are those of the fullest of its disks, `disk_folder` says what is on that, and
+    `resident_bytes` is the memory that it occupies; None if unknown.
     """
 
     kind: ProcessKind
@@ -280,6 +280,7 @@ class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     executors: int | None = None
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
+    disk_folder: str | None = None
     resident_bytes: int | None = None
 
 

@@ -84,6 +84,8 @@ class DiskSpaceView(msgspec.Struct, frozen=True, kw_only=True):
     """What a process may still write."""
     total_bytes: Annotated[int, msgspec.Meta(examples=[107374182400])]
     """What the disk has."""
+    folder: Annotated[str, msgspec.Meta(examples=["data and storage"])] | None
+    """What is on it: `data`, the data folder with what spills; `storage`; or both. Null if that is unknown."""
 
 
 class ProcessHealth(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,12 +109,12 @@ GATHERED: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="headwater_disk_free_bytes",
-        labels=("process",),
-        help="Free bytes of the fullest disk of a process: of its data folder, or of storage on a disk.",
+        labels=("process", "folder"),
+        help="Free bytes of the fullest disk of a process. Its folder: data, storage, or both.",
     ),
     Metric(
         name="headwater_disk_total_bytes",
-        labels=("process",),
+        labels=("process", "folder"),
         help="Bytes of the fullest disk of a process.",
     ),
     Metric(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -66,21 +66,24 @@ class StorageProbe:
 
 
 class Space(NamedTuple):
-    """The bytes of a disk, and how many of them a process may still write."""
+    """The bytes of a disk, and how many of them a process may still write. `folder`: what is on it, not where."""
 
     free: int
     total: int
+    folder: str
 
 
-def disk_folders(data_dir: Path, storage: Storage) -> list[Path]:
-    """The folders whose disks a process writes: its data folder, and storage that is not elsewhere."""
-    return [data_dir, *([storage.root] if isinstance(storage, LocalStorage) else [])]
+def disk_folders(data_dir: Path, storage: Storage) -> dict[str, Path]:
+    """The folders whose disks a process writes: `data`, with what spills, and `storage` that is not elsewhere."""
+    local = {"storage": storage.root} if isinstance(storage, LocalStorage) else {}
+    return {"data": data_dir, **local}
 
 
 class DiskSpace:
     """The space of the fullest of the disks of some folders. Safe to use from any number of threads."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Mapping[str, Path]) -> None:
+        """`folders`: by what they are for."""
         self._folders = folders
         self._searches = SingleFlight[str, Future[Space | None]]()
         self._found: tuple[float, Space | None] | None = None
@@ -97,8 +100,15 @@ class DiskSpace:
             return None
 
     def _search(self) -> Space | None:
-        usages = [shutil.disk_usage(folder) for folder in self._folders if folder.exists()]
-        spaces = [Space(each.free, each.used + each.free) for each in usages]
+        names_by_disk: dict[int, list[str]] = {}
+        for name, folder in self._folders.items():
+            if folder.exists():
+                names_by_disk.setdefault(folder.stat().st_dev, []).append(name)
+        usages = {
+            " and ".join(names): shutil.disk_usage(self._folders[names[0]])
+            for names in names_by_disk.values()
+        }
+        spaces = [Space(each.free, each.used + each.free, names) for names, each in usages.items()]
         space = min(spaces, key=lambda each: each.free / max(1, each.total), default=None)
         self._found = time.monotonic(), space
         return space

@@ -34,6 +34,7 @@ class ProcessStore:
             "executors": report.executors,
             "disk_free_bytes": report.disk_free_bytes,
             "disk_total_bytes": report.disk_total_bytes,
+            "disk_folder": report.disk_folder,
             "resident_bytes": report.resident_bytes,
         }
         row = insert(workers).values(
@@ -77,6 +78,7 @@ class ProcessStore:
                     executors=row.executors,
                     disk_free_bytes=row.disk_free_bytes,
                     disk_total_bytes=row.disk_total_bytes,
+                    disk_folder=row.disk_folder,
                     resident_bytes=row.resident_bytes,
                 ),
             )

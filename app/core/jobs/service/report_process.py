@@ -65,6 +65,7 @@ class ReportProcess:
                 executors=executors,
                 disk_free_bytes=None if space is None else space.free,
                 disk_total_bytes=None if space is None else space.total,
+                disk_folder=None if space is None else space.folder,
                 resident_bytes=resident_bytes(),
             ),
         )

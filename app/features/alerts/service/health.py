@@ -155,7 +155,9 @@ def _process(process: KnownProcess, *, alive: bool) -> ProcessHealth:
         still=dict(report.still),
         faults=dict(report.faults),
         executors=report.executors,
-        disk=None if free is None or total is None else DiskSpaceView(free_bytes=free, total_bytes=total),
+        disk=None
+        if free is None or total is None
+        else DiskSpaceView(free_bytes=free, total_bytes=total, folder=report.disk_folder),
         resident_bytes=report.resident_bytes,
     )
 
@@ -214,21 +216,25 @@ def _second(since: datetime) -> str:
 
 def disk_check(alive: Sequence[KnownProcess], free_bytes_min: int) -> ServiceCheck:
     """The check of the disks of live processes, by host: critical if one is full, and a warning if one gets full."""
-    fullest: dict[str, tuple[int, int]] = {}
+    fullest: dict[str, tuple[int, int, str]] = {}
     for report in (each.report for each in alive):
         if report.disk_free_bytes is not None and report.disk_total_bytes is not None:
-            disk = (report.disk_free_bytes, report.disk_total_bytes)
+            disk = (report.disk_free_bytes, report.disk_total_bytes, report.disk_folder or "")
             fullest[report.host] = min(disk, fullest.get(report.host, disk))
     full = [
-        f"{host}: {readable_bytes(free)} free; the minimum is {readable_bytes(free_bytes_min)} "
+        f"{_disk(host, folder)}: {readable_bytes(free)} free; the minimum is {readable_bytes(free_bytes_min)} "
         "(HEADWATER_DISK_FREE_BYTES_MIN)."
-        for host, (free, _) in fullest.items()
+        for host, (free, _, folder) in fullest.items()
         if free < free_bytes_min
     ]
     low = [
-        f"{host}: {readable_bytes(free)} of {readable_bytes(total)} free; writes stop at "
+        f"{_disk(host, folder)}: {readable_bytes(free)} of {readable_bytes(total)} free; writes stop at "
         f"{readable_bytes(free_bytes_min)}."
-        for host, (free, total) in fullest.items()
+        for host, (free, total, folder) in fullest.items()
         if free_bytes_min <= free < max(free_bytes_min, LOW_SHARE * total)
     ]
     return _check(" ".join([*full, *low]), Severity.CRITICAL if full else Severity.WARNING)
+
+
+def _disk(host: str, folder: str) -> str:
+    return f"{host}, disk of {folder}" if folder else host

@@ -27,12 +27,16 @@ class ProcessSamples:
             numbers = {
                 "headwater_process_loops_still": len(process.report.still),
                 "headwater_spark_executors": process.report.executors,
+            }
+            disk = {
                 "headwater_disk_free_bytes": process.report.disk_free_bytes,
                 "headwater_disk_total_bytes": process.report.disk_total_bytes,
             }
+            labels = {"process": process.id}
+            of_disk = {**labels, "folder": process.report.disk_folder or ""}
             samples += [
-                Sample(name, {"process": process.id}, number)
-                for name, number in numbers.items()
+                Sample(name, of_disk if name in disk else labels, number)
+                for name, number in {**numbers, **disk}.items()
                 if number is not None
             ]
         return samples

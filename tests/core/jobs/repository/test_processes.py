@@ -42,7 +42,10 @@ def test_process_is_known_from_its_report_until_it_ends_or_falls_silent(stores: 
 def test_process_reports_what_it_is_and_how_it_is_now(stores: Stores, tmp_path: Path) -> None:
     store = ProcessStore(stores.database)
     report = ReportProcess(
-        processes=store, id="reporter", kind=ProcessKind.WORKER, space=DiskSpace([tmp_path])
+        processes=store,
+        id="reporter",
+        kind=ProcessKind.WORKER,
+        space=DiskSpace({"data": tmp_path, "storage": tmp_path}),
     )
     since = datetime(2026, 11, 22, 8, tzinfo=UTC)
     report.run({"reaper": since}, 0)
@@ -50,6 +53,7 @@ def test_process_reports_what_it_is_and_how_it_is_now(stores: Stores, tmp_path: 
     [first] = [each for each in store.known(60) if each.id == "reporter"]
     assert (first.report.pid, first.report.version, first.report.executors) == (os.getpid(), "0.1.0", 2)
     assert (first.report.still, first.report.faults) == ({}, {"derived": "No module named 'pandas'"})
+    assert first.report.disk_folder == "data and storage"
     assert first.report.disk_free_bytes is not None
     assert first.report.disk_total_bytes is not None
     assert 0 < first.report.disk_free_bytes <= first.report.disk_total_bytes
