@@ -119,7 +119,7 @@ def moment(value: str | datetime | None, now: datetime) -> Markup:
 def age(value: str, now: datetime) -> Markup:
     """How long something has run that began at this time, with the time on hover."""
     at = datetime.fromisoformat(value).astimezone(UTC)
-    return Markup('<time datetime="{}" title="since {} UTC">{}</time>').format(
+    return Markup('<time datetime="{}" title="since {} UTC" data-span>{}</time>').format(
         at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), duration(max((now - at).total_seconds(), 0.0))
     )
 

@@ -43,7 +43,7 @@ def test_the_page_has_what_happens_and_how_soon_rows_are_visible(
     assert figures["Writes, 24 h"] == ["3"]
     assert figures["Visible after, median"][0].endswith("s")
     assert figures["Visible after, median"][1].startswith("of the last 3 writes")
-    assert root.one("svg", class_="broad").attributes["aria-label"].startswith("Rows in by hour")
+    assert root.one("svg", class_="chart").attributes["aria-label"].startswith("Rows in by hour")
     assert "id" in root.one("dl", class_="pairs").text
 
 

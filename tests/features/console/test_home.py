@@ -42,7 +42,7 @@ def test_the_page_has_what_was_written(
     service.work()
     sample(service)
     root = page(visitor, "/console")
-    charts = [each.attributes["aria-label"] for each in root.all("svg", class_="broad")]
+    charts = [each.attributes["aria-label"] for each in root.all("svg", class_="chart")]
     assert charts[0].startswith("Rows in by hour of the last 24 hours: 3 in all")
     assert charts[1].startswith("Writes by hour of the last 24 hours: 1 in all")
     numbers = root.all("details", class_="as-table")[0].rows()

@@ -14,7 +14,7 @@ function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     const exact = at.toLocaleString("sv-SE", { hour12: false }) + "." + String(at.getMilliseconds()).padStart(3, "0");
-    if (!("distance" in time.dataset)) time.textContent = exact;
+    if (!("distance" in time.dataset || "span" in time.dataset)) time.textContent = exact;
     time.title = exact + " " + Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
 }
@@ -120,6 +120,8 @@ export function prepare(root) {
 
 addKeys();
 prepare(document);
+// On a narrow screen, the line of pages may end before this page.
+document.querySelector(".main [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 setInterval(tellDistances, 1000);
 addEventListener("resize", () => reachWide(document));
 refreshParts();

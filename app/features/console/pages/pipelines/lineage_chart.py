@@ -75,12 +75,16 @@ def lineage_chart(graph: LineageGraph, style: LineageStyle) -> Markup:
     edges = Markup("").join(
         _edge(each, [boxes[place] for place in way(each, steps)], style) for each in graph.edges
     )
+    # Above all edges, so that none crosses a text.
+    lags = Markup("").join(_lag(each, boxes[each["to"]]) for each in graph.edges if each["lag"])
     nodes = Markup("").join(_node(graph, id_, boxes[id_], style) for id_ in graph.nodes)
     nodes_and_edges = f"{counted(len(graph.nodes), 'node')} with {counted(len(graph.edges), 'edge')}"
     label = f"Lineage of {nodes_and_edges}; the table has the same"
     return Markup(
-        '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
-    ).format(" tracing" if style.trace else "", width, height, width, height, label, heads, edges, nodes)
+        '<svg class="lineage{}" width="{}" height="{}" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}{}</svg>'
+    ).format(
+        " tracing" if style.trace else "", width, height, width, height, label, heads, edges, lags, nodes
+    )
 
 
 def _left(step: int) -> int:
@@ -171,13 +175,15 @@ def _edge(edge: Mapping[str, Any], boxes: Sequence[_Box], style: LineageStyle) -
         path += f" C{begin + bend} {box.middle} {end - bend} {following.middle} {end} {following.middle}"
         if following is not target:
             path += f" H{following.left + _WIDTH}"
-    label = Markup("")
-    if edge["lag"]:
-        label = Markup('<text class="lag" x="{}" y="{}">{}</text>').format(
-            target.left - 6, target.middle - 5, f"{edge['lag']:,} behind"
-        )
     mark = " traced" if _carries(edge, style.trace) else ""
-    return Markup('<g class="edge{}"><path d="{}"/>{}</g>').format(mark, path, label)
+    return Markup('<g class="edge{}"><path d="{}"/></g>').format(mark, path)
+
+
+def _lag(edge: Mapping[str, Any], target: _Box) -> Markup:
+    """How far the target of an edge is behind, at the end of the edge."""
+    return Markup('<text class="lag" x="{}" y="{}">{}</text>').format(
+        target.left - 6, target.middle - 5, f"{edge['lag']:,} behind"
+    )
 
 
 def _carries(edge: Mapping[str, Any], trace: Collection[ColumnOfNode]) -> bool:
