@@ -72,6 +72,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of its feed."""
     lag: int | None
     """The changes that the consumer farthest behind has not committed; null without consumers."""
+    farthest_consumer: Annotated[str, msgspec.Meta(examples=["billing"])] | None
+    """The name of that consumer; null if none lacks a change."""
     quarantined: int | None
     """Its records in quarantine that were not redriven."""
 

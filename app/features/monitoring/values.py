@@ -188,6 +188,7 @@ class DatasetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     rows_in: int = 0
     consumers: int = 0
     lag: int | None = None
+    farthest_consumer: str | None = None
     quarantined: int = 0
     problems: tuple[DatasetProblem, ...] = ()
 

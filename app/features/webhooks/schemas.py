@@ -149,6 +149,8 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Its id."""
     dataset: DatasetIdentity | None
     """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
+    name: Annotated[str, msgspec.Meta(examples=["hooks.example.com"])]
+    """What people call it: its description; without one the host of its URL, or the brokers and the topic."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None
@@ -301,6 +303,8 @@ class ListWebhooksOptions(PageOptions, frozen=True, kw_only=True):
 
     dataset: str | None = None
     """The id or the name of a dataset: its webhooks only."""
+    state: WebhookState | None = None
+    """The webhooks in this state only."""
 
 
 class ListDeliveriesOptions(PageOptions, frozen=True, kw_only=True):
@@ -387,6 +391,7 @@ def _members(webhook: Webhook) -> dict[str, Any]:
         **msgspec.structs.asdict(webhook),
         **({"form": None} if webhook.definition.events is WebhookEvents.ALERTS else {}),
         "position": position_value(webhook.place.position),
+        "name": webhook.definition.name,
         "dataset": None
         if webhook.dataset_id is None
         else DatasetIdentity(id=webhook.dataset_id, name=webhook.dataset or ""),

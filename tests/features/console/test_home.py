@@ -19,6 +19,7 @@ from app.features.monitoring.values import Sample
 from tests.support.http import upsert
 from tests.support.leaders import end_lease
 from tests.support.pages import PageElement, page
+from tests.support.webhooks import Register
 
 
 def sample(service: Any) -> None:
@@ -161,6 +162,24 @@ def test_records_in_quarantine_are_the_state_of_the_dataset_everywhere(
     sample(service)
     assert "orders: 2 records in quarantine" in page(visitor, "/console").text
     assert health_of_orders(visitor) == ["2 in quarantine", "2 in quarantine"]
+
+
+def test_the_consumer_that_is_behind_is_named(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Any, register: Register
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}, {"id": 2}))
+    service.work()
+    for name, offset in (("billing", 1), ("board", 2)):
+        path = f"{orders}/consumers/{name}"
+        client.put(path, json={"offset": offset}, headers={"If-None-Match": "*"})
+    tenant = client.get("/me").json()["tenant"]["id"]
+    with service.database.tenant(tenant) as connection:
+        connection.execute(text("UPDATE heads SET committed_at = now() - interval '1 hour'"))
+    words = "the consumer billing is 1 change behind, and nothing new is written"
+    assert page(visitor, "/console").link(f"orders: {words}") == "/console/datasets/orders/consumers"
+    assert words in page(visitor, "/console/datasets/orders").text
+    register(since=0)
+    assert "its webhook is 2 changes behind" in page(visitor, "/console").text
 
 
 def test_a_reader_without_the_right_sees_no_health_of_the_service(

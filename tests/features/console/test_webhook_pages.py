@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -46,6 +47,20 @@ def given_up(client: httpx2.Client, service: Service, receiver: Receiver, regist
     work_until(service, paused)
     receiver.answers.clear()
     return str(webhook["id"])
+
+
+def test_a_webhook_that_is_paused_is_named_where_it_needs_attention(
+    client: httpx2.Client, visitor: httpx2.Client, register: Register, receiver: Receiver, service: Service
+) -> None:
+    register(description="in order")
+    path = f"/console/webhooks/{given_up(client, service, receiver, register)}"
+    words = f"the webhook {urlsplit(receiver.url).netloc} is paused because deliveries failed"
+    assert page(visitor, "/console").link(f"orders: {words}") == path
+    assert page(visitor, "/console/datasets/orders").link(words) == path
+    items = client.get("/webhooks", params={"state": "paused"}).json()["items"]
+    assert [each["name"] for each in items] == [urlsplit(receiver.url).netloc]
+    active = client.get("/webhooks", params={"state": "active"}).json()["items"]
+    assert [each["name"] for each in active] == ["in order"]
 
 
 def test_the_list_has_state_position_and_what_is_pending(

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from app.features.console.rendering import counted, problem_word
 from app.features.console.visit import PagePart, Visit
+from app.kernel.format.identifiers import is_uuid
 
 _FAILED_JOBS: Final = 20
 """The number of the last failed jobs that are read."""
@@ -115,8 +116,38 @@ def _of_numbers(overview: Mapping[str, Any], name: str, now: datetime) -> Iterat
         words = f"{counted(count, 'record')} in quarantine"
         yield Concern("warning", words, name, f"{page}/quarantine", short=f"{count:,} in quarantine")
     if overview["lag"] and _stands(overview["committed_at"], now):
-        words = f"a consumer is {counted(overview['lag'], 'change')} behind, and nothing new is written"
+        who = consumer_words(overview["farthest_consumer"] or "")
+        words = f"{who} is {counted(overview['lag'], 'change')} behind, and nothing new is written"
         yield Concern("warning", words, name, f"{page}/consumers", short=f"{overview['lag']:,} behind")
+
+
+def consumer_words(name: str) -> str:
+    """A consumer in words. `name`: that of its position; the service names its own by kind and id."""
+    kind, colon, identity = name.partition(":")
+    if colon and is_uuid(identity):
+        return f"its {kind}"
+    return f"the consumer {name}" if name else "a consumer"
+
+
+def words_of_paused(webhook: str) -> str:
+    """That a webhook of this name is paused."""
+    return f"the webhook {webhook} is paused because deliveries failed"
+
+
+def of_paused(concerns: Iterable[Concern], webhooks: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    """The concerns, with the names and pages of webhooks that are paused. `webhooks`: as GET /webhooks has them."""
+    by_dataset: dict[str, list[Mapping[str, Any]]] = {}
+    for each in webhooks:
+        if each["dataset"] and (each["failures"] or each["error"]):
+            by_dataset.setdefault(each["dataset"]["name"], []).append(each)
+    for concern in concerns:
+        paused = by_dataset.get(concern.name, ()) if concern.short == problem_word("webhook") else ()
+        if not paused:
+            yield concern
+        for each in paused:
+            yield concern._replace(
+                words=words_of_paused(each["name"]), href=f"/console/webhooks/{each['id']}"
+            )
 
 
 def _stands(committed_at: str | None, now: datetime) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.features.console.page import ConsoleAction, ConsoleForm, ConsolePage, Context, Done
-from app.features.console.pages.concerns import Concern
+from app.features.console.pages.concerns import Concern, words_of_paused
 from app.features.console.pages.dataset_frame import dataset_frame, overviews
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
@@ -118,15 +118,18 @@ def _with_pages(
     """The concerns with the pages of what they are about, where lineage names it."""
     nodes = [] if lineage.problem else lineage.value["nodes"]
     hrefs = {each["kind"]: href_of(each) for each in nodes if each["state"] in ("failed", "active")}
-    paused = [href_of(each) for each in nodes if each["kind"] == "webhook" and each["state"] == "paused"]
+    paused = [each for each in nodes if each["kind"] == "webhook" and each["state"] == "paused"]
     pages = {
         problem_word("source"): hrefs.get("source", "/console/sources"),
         problem_word("view"): f"/console/views/{dataset['id']}",
-        problem_word("webhook"): paused[0] if paused else "/console/webhooks",
+        problem_word("webhook"): href_of(paused[0]) if paused else "/console/webhooks",
         problem_word("late"): f"/console/datasets/{dataset['name']}/timeline",
     }
     for each in concerns:
-        yield each._replace(href=pages.get(each.short, each.href))
+        words = each.words
+        if paused and each.short == problem_word("webhook"):
+            words = words_of_paused(paused[0]["name"])
+        yield each._replace(href=pages.get(each.short, each.href), words=words)
 
 
 def _of_table(dataset: Mapping[str, Any], statistics: PagePart) -> Iterator[Concern]:

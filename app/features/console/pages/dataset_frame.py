@@ -15,7 +15,7 @@ _AT_ONCE: Final = 100
 # The members of an overview that are numbers, which a reader of a part of a dataset does not see.
 _UNKNOWN: Final = (
     *("problems", "rows", "deleted_rows", "files", "logs", "size_bytes", "sampled_at"),
-    *("writes", "rows_in", "consumers", "lag", "quarantined", "committed_at"),
+    *("writes", "rows_in", "consumers", "lag", "farthest_consumer", "quarantined", "committed_at"),
 )
 
 

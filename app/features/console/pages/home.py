@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from app.features.console.page import ConsolePage, Context
-from app.features.console.pages.concerns import Concern, all_concerns, job_failures
+from app.features.console.pages.concerns import Concern, all_concerns, job_failures, of_paused
 from app.features.console.pages.dataset_frame import counts_at
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to
@@ -16,6 +16,7 @@ from app.features.console.visit import ApiProblem, PagePart, Visit, together
 _DATASETS: Final = 1_000
 _LISTED: Final = 20
 _BUSIEST: Final = 8
+_WEBHOOKS: Final = 100
 
 
 async def _read(visit: Visit) -> Context:
@@ -31,10 +32,9 @@ async def _read(visit: Visit) -> Context:
     datasets = page["items"]
     late = [each for each in datasets if "late" in (each["problems"] or ())]
     links = await _why_late(visit, late, datasets)
-    concerns = [
-        *_of_service(health),
-        *chain.from_iterable(all_concerns(datasets, failures, visit.now).values()),
-    ]
+    of_datasets = list(chain.from_iterable(all_concerns(datasets, failures, visit.now).values()))
+    paused = await _paused_webhooks(visit, datasets)
+    concerns = [*_of_service(health), *of_paused(of_datasets, paused)]
     concerns.sort(key=lambda each: each.kind != "bad")
     return {
         "datasets": datasets,
@@ -65,6 +65,14 @@ async def service_health(visit: Visit) -> PagePart:
     if part.problem is not None and "checks" in part.problem.members:
         return PagePart(part.problem.members)
     return part
+
+
+async def _paused_webhooks(visit: Visit, datasets: list[dict[str, Any]]) -> list[Any]:
+    """The webhooks that are paused, if one of the datasets has such a problem."""
+    if not any("webhook" in (each["problems"] or ()) for each in datasets):
+        return []
+    part = await visit.api.part("/webhooks", state="paused", page_size=_WEBHOOKS)
+    return [] if part.problem else list(part.value["items"])
 
 
 async def _why_late(visit: Visit, late: list[dict[str, Any]], datasets: list[dict[str, Any]]) -> list[Any]:

@@ -37,7 +37,9 @@ _HOURS_OF_ALL: Final = text(_BY_HOUR.format(condition=""))
 _HOURS_OF_SOME: Final = text(_BY_HOUR.format(condition=f"AND n.dataset_id = {_IDS}"))
 _CONSUMERS: Final = text(
     f"""
-    SELECT c.dataset_id::text AS id, count(*) AS consumers, max(greatest(h.next_offset - c.position, 0)) AS lag
+    SELECT c.dataset_id::text AS id, count(*) AS consumers, max(greatest(h.next_offset - c.position, 0)) AS lag,
+        (array_agg(c.name ORDER BY c.position, c.name) FILTER (WHERE c.position < h.next_offset))[1]
+            AS farthest_consumer
     FROM consumers c JOIN heads h ON h.dataset_id = c.dataset_id
     WHERE c.dataset_id = {_IDS} AND c.kind <> 'partition_webhook' GROUP BY c.dataset_id
     """  # noqa: S608

@@ -98,6 +98,7 @@ async def list_webhooks(
         webhooks.list,
         granted_datasets,
         options.dataset,
+        state=options.state,
         page_size=options.page_size,
         page_token=options.page_token,
     )

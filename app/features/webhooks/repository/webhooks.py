@@ -178,12 +178,13 @@ class WebhookStore:
         page_token: str | None,
         patterns: Collection[str] | None = None,
         dataset_ids: Collection[str] | None = None,
+        state: WebhookState | None = None,
     ) -> Page:
         """Webhook items, the newest first; of datasets whose names match a pattern, unless None.
 
-        `dataset_ids`: those of these datasets only.
+        `dataset_ids`: those of these datasets only; `state`: those in it.
         """
-        tokens = PageTokens("webhooks", tenant_id, dataset_id)
+        tokens = PageTokens("webhooks", tenant_id, dataset_id, *(() if state is None else (state.value,)))
         query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
@@ -191,6 +192,8 @@ class WebhookStore:
             query = query.where(webhooks.c.dataset_id == dataset_id)
         if dataset_ids is not None:
             query = query.where(any_of(webhooks.c.dataset_id, dataset_ids))
+        if state is not None:
+            query = query.where(webhooks.c.state == state.value)
         if page_token is not None:
             query = query.where(webhooks.c.id < tokens.id(page_token))
         with self._database.tenant(tenant_id) as connection:

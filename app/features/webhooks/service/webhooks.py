@@ -97,13 +97,14 @@ class Webhooks:
         page_size: int,
         page_token: str | None,
         dataset_ids: Collection[str] | None = None,
+        state: WebhookState | None = None,
     ) -> Page:
         """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound.
 
         Those of the alerts of all datasets are for principals without grants.
 
-        `dataset_ids`: those of these datasets only. Of a dataset that the principal sees in part, those that send no
-        more than it sees.
+        `dataset_ids`: those of these datasets only; `state`: those in it. Of a dataset that the principal sees in part,
+        those that send no more than it sees.
         """
         tenant_id = granted_datasets.principal.tenant_id
         page = self.index.list(
@@ -113,6 +114,7 @@ class Webhooks:
             page_token=page_token,
             patterns=granted_datasets.principal.patterns(granted_datasets.scope),
             dataset_ids=dataset_ids,
+            state=state,
         )
         shows = cache(granted_datasets.shows)
         return page.filtered(

@@ -88,9 +88,11 @@ class WebhookCalls(Connection):
         """The current state of a webhook."""
         return decoded(Webhook, await self._get(_path(webhook)))
 
-    def webhooks(self, dataset: Dataset | str | None = None) -> AsyncGenerator[Webhook, None]:
-        """The tenant's webhooks, or those of one dataset, the newest first."""
-        wanted = {"dataset": dataset.id if isinstance(dataset, Dataset) else dataset}
+    def webhooks(
+        self, dataset: Dataset | str | None = None, *, state: str | None = None
+    ) -> AsyncGenerator[Webhook, None]:
+        """The tenant's webhooks, or those of one dataset, the newest first; in any state, or in this one."""
+        wanted = {"dataset": dataset.id if isinstance(dataset, Dataset) else dataset, "state": state}
         return self._items("/webhooks", WebhookPage, wanted)
 
     async def change_webhook(

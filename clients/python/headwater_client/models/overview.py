@@ -118,6 +118,8 @@ class DatasetOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of its feed."""
     lag: int | None
     """The changes that the consumer farthest behind has not committed; null without consumers."""
+    farthest_consumer: str | None
+    """The name of that consumer; null if none lacks a change."""
     quarantined: int | None
     """Its records in quarantine that were not redriven."""
 

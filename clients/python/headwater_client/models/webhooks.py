@@ -168,6 +168,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """Its id."""
     dataset: DatasetIdentity | None
     """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
+    name: str
+    """What people call it: its description; without one the host of its URL, or the brokers and the topic."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None
@@ -298,6 +300,8 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     """Its id."""
     dataset: DatasetIdentity | None
     """The dataset whose changes, events or alerts are sent; null for the alerts of all datasets."""
+    name: str
+    """What people call it: its description; without one the host of its URL, or the brokers and the topic."""
     url: str
     """Where messages are posted, or the topic to which they are written."""
     kafka: TopicOptions | None

@@ -26,7 +26,7 @@ HIDDEN = (
         "writes",
         "rows_in",
     ),
-    *("consumers", "lag", "quarantined"),
+    *("consumers", "lag", "farthest_consumer", "quarantined"),
 )
 
 
@@ -61,9 +61,11 @@ def test_overview_has_the_numbers_of_all_datasets(client: httpx2.Client, service
     assert orders["version"] == statistics["version"]
     assert (orders["writes"], orders["rows_in"]) == (2, 4)
     assert (orders["consumers"], orders["lag"]) == (1, statistics["consumers"]["lag"])
+    assert orders["farthest_consumer"] == "r"
     assert orders["problems"] == []
     assert found["others"]["rows"] == 0
     assert found["others"]["lag"] is None
+    assert found["others"]["farthest_consumer"] is None
 
 
 def test_pages_join_to_all_datasets(client: httpx2.Client) -> None:

@@ -59,7 +59,7 @@ def test_a_patch_changes_only_the_members_that_it_names(client: Client, register
     webhook = register(columns=["id"], where="id > 1", description="before", max_lag={"changes": 5})
     changed = patch(client, webhook, where=None, description="after")
     differing = {name for name in changed if changed[name] != webhook.get(name)}
-    assert differing == {"where", "description", "revision"}
+    assert differing == {"where", "description", "name", "revision"}
     assert (changed["where"], changed["description"], changed["columns"]) == (None, "after", ["id"])
 
 

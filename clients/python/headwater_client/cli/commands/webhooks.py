@@ -56,6 +56,7 @@ _ATTEMPTS: Final[Sequence[TableColumn[WebhookAttempt]]] = (
 def list_webhooks(
     *,
     dataset: str | None = None,
+    state: str | None = None,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
@@ -67,9 +68,11 @@ def list_webhooks(
     ----------
     dataset
         Only those of this dataset.
+    state
+        Only those in this state: active, paused.
     """
     with service.client() as client:
-        output.items(client.webhooks(dataset), _COLUMNS)
+        output.items(client.webhooks(dataset, state=state), _COLUMNS)
 
 
 def create(
