@@ -42,6 +42,7 @@ BY_COMMAND: Final[dict[str, str]] = {
     "keys list": "list_keys list_tenant_keys",
     "keys revoke": "revoke_key revoke_tenant_key",
     "keys show": "get_key get_tenant_key",
+    "listen": "list_webhook_alerts",
     "log": "read_timeline",
     "login": "get_identity",
     "ls": "list_datasets",

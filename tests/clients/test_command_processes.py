@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
 import select
 import signal
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import httpx2
+import msgspec
 import pytest
 
-from headwater_client import Dataset, Headwater, Problem
-from headwater_client.cli.feed import resumed
-from tests.support.command_line import CommandLine, command_line, use_service
+from app.features.alerts import compose
+from headwater_client import Dataset, Headwater
+from headwater_client.models import MaxLag
+from tests.support.command_line import command_line, use_service
 from tests.support.receiver import Receiver
 from tests.support.service import Service
 from tests.support.waiting import until
@@ -225,139 +223,43 @@ def test_bad_targets_of_listen_are_refused(
     assert "whsec_ and base64" in headwater_command(*listen, "orders", "--secret", "whsec_x", fails=2).err
 
 
-def test_listen_sends_no_alerts(
+def test_alerts_are_forwarded_as_the_service_sends_them(
+    filled: Dataset,
+    headwater: Headwater,
     service: Service,
     api_key: str,
-    headwater: Headwater,
     receiver: Receiver,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use_service(monkeypatch, service.url, api_key)
     headwater_command = command_line(capsys)
+    listen = ("listen", "--alerts", "--forward-to", receiver.url)
+    assert "headwater webhooks create URL --events alerts" in headwater_command(*listen, fails=1).err
     made = headwater_command("webhooks", "create", receiver.url, "--events", "alerts", "-o", "json").out
     webhook = json.loads(made)
-    assert (webhook["dataset"], webhook["events"]) == (None, "alerts")
-    listen = ("listen", "--webhook", webhook["id"], "--forward-to", receiver.url)
-    assert "sends alerts" in headwater_command(*listen, fails=1).err
     assert "alerts" in headwater_command("webhooks", "-o", "table").out
+    assert "expected a number" in headwater_command(*listen, "--since", "10m", fails=2).err
+    monkeypatch.setattr(compose, "leads", lambda *_, **__: lambda: True)
+    watch = compose.watch_tenants(service.platform)
+    headwater.create_consumer(filled, "app", max_lag=MaxLag(changes=1, seconds=None))
+    watch.alerts = [
+        msgspec.structs.replace(alert, for_seconds=0)
+        for alert in watch.alerts
+        if alert.name == "consumer-over-max-lag"
+    ]
+    watch.run()
+    with service.working():
+        until(lambda: len(receiver.messages) == 1, "the alert of the service", seconds_max=20)
+    headwater.change_webhook(webhook["id"], state="paused")
+    receiver.answer(503)
+    words = (*listen, "--since", "earliest", "--secret", webhook["secret"])
+    settings = environment(service, api_key)
+    with running(settings, *words, stdout=subprocess.PIPE) as process:
+        until(lambda: len(receiver.messages) == 3, "the alert and its second attempt", seconds_max=20)
+        assert interrupt(process) == 130
+    of_service, refused, forwarded = receiver.messages
+    assert (refused.id, refused.body) == (forwarded.id, forwarded.body)
+    assert json.loads(forwarded.body)["type"] == "alert.fired"
+    assert (forwarded.body, forwarded.signatures_of(webhook["secret"])) == (of_service.body, 1)
     headwater.delete_webhook(webhook["id"])
-
-
-def test_feed_goes_on_where_it_ended_after_a_lost_connection(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
-    starts: list[dict[str, Any]] = []
-
-    def pages(start: dict[str, Any]) -> Iterator[SimpleNamespace]:
-        starts.append(start)
-        if len(starts) in (1, 4):
-            yield SimpleNamespace(next_since=len(starts))
-        if len(starts) < 4:
-            raise httpx2.ConnectError("gone")
-        if len(starts) == 4:
-            raise Problem({"status": 403, "type": "/problems/forbidden"})
-
-    found = resumed(pages, {"since": 0}, follow=True)
-    assert [next(found).next_since for _ in range(2)] == [1, 4]
-    with pytest.raises(Problem, match="forbidden"):
-        next(found)
-    assert starts == [{"since": 0}, {"since": 1}, {"since": 1}, {"since": 1}]
-    assert pauses == [1, 2, 4]
-    assert capsys.readouterr().err.count("gone; next try in") == 3
-    with pytest.raises(httpx2.ConnectError):
-        next(resumed(lambda start: pages_that_fail(), {"since": 0}, follow=False))
-
-
-def pages_that_fail() -> Iterator[SimpleNamespace]:
-    raise httpx2.ConnectError("gone")
-    yield
-
-
-class TestConnection:
-    """Which service and which key a command uses."""
-
-    @pytest.fixture
-    def headwater_command(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> CommandLine:
-        """Runs commands in an empty folder, without settings."""
-        for name in ("HEADWATER_URL", "HEADWATER_API_KEY", "HEADWATER_PROFILE"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("NO_PROXY", "*")
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
-        monkeypatch.chdir(tmp_path)
-        return command_line(capsys)
-
-    def test_key_is_checked_and_stored_for_its_owner_alone(
-        self,
-        headwater_command: CommandLine,
-        service: Service,
-        api_key: str,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        def login(key: str, *words: str, fails: int = 0) -> str:
-            monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
-            printed = headwater_command("login", service.url, *words, fails=fails)
-            assert key not in printed.out + printed.err
-            return printed.out + printed.err
-
-        file = tmp_path / "settings" / "headwater" / "profiles.json"
-        assert "unauthorized" in login("hw_wrong", fails=4)
-        assert not file.exists()
-        assert "no service is chosen" in headwater_command("ls", fails=2).err
-        assert "tenant client-" in login(api_key)
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-        assert headwater_command("ls").out == ""
-        login(api_key, "--profile", "other", "--no-default")
-        assert [each["default"] for each in headwater_command("profiles").items] == [True, False]
-        assert api_key not in headwater_command("profiles", "-o", "table").out
-        assert headwater_command("status", "--profile", "other").value["key_from"] == "profile other"
-        assert "there is no profile" in headwater_command("ls", "--profile", "third", fails=2).err
-        file.chmod(0o640)
-        assert "chmod 600" in headwater_command("ls", fails=2).err
-        file.chmod(0o600)
-        headwater_command("logout")
-        assert "no service is chosen" in headwater_command("ls", fails=2).err
-
-    def test_flag_precedes_environment_precedes_profile_precedes_note(
-        self,
-        headwater_command: CommandLine,
-        service: Service,
-        api_key: str,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        def origin(*words: str) -> tuple[str, str]:
-            found = headwater_command("status", *words).value
-            return found["url_from"], found["key_from"]
-
-        note = tmp_path / ".headwater" / "headwater.json"
-        note.parent.mkdir()
-        note.write_text(json.dumps({"url": service.url, "api_key": api_key, "pid": 1}))
-        assert origin() == (".headwater/headwater.json",) * 2
-        monkeypatch.setattr("sys.stdin", io.StringIO(api_key))
-        headwater_command("login", service.url)
-        assert origin() == ("profile default",) * 2
-        monkeypatch.setenv("HEADWATER_URL", service.url)
-        assert origin() == ("HEADWATER_URL", "profile default")
-        monkeypatch.setenv("HEADWATER_API_KEY", api_key)
-        assert origin() == ("HEADWATER_URL", "HEADWATER_API_KEY")
-        assert origin("--profile", "default") == ("profile default",) * 2
-        assert origin("--url", service.url, "--api-key", api_key) == ("--url", "--api-key")
-
-    def test_stored_key_is_sent_only_to_the_url_that_it_is_stored_with(
-        self, headwater_command: CommandLine, service: Service, api_key: str, tmp_path: Path
-    ) -> None:
-        note = tmp_path / ".headwater" / "headwater.json"
-        note.parent.mkdir()
-        note.write_text(json.dumps({"url": service.url, "api_key": api_key, "pid": 1}))
-        assert headwater_command("ls").out == ""
-        assert "there is no key for" in headwater_command("ls", "--url", "http://127.0.0.1:9", fails=2).err
-        # A note that someone put into a folder does not choose a service elsewhere.
-        note.write_text(json.dumps({"url": "https://example.com", "api_key": api_key, "pid": 1}))
-        assert "no service is chosen" in headwater_command("ls", fails=2).err

@@ -494,8 +494,8 @@ def test_webhook_of_alerts_of_before_sends_all_events_from_its_position_on(postg
     with upgraded(postgres, "0053", ALERT_WEBHOOK_OF_BEFORE) as database:
         webhook = WebhookStore(database).get(TENANT, WEBHOOK)
         assert (webhook.pending, webhook.paused_at) == (1, None)
-        event, next_since = AlertFeedStore(database).next(TENANT, WEBHOOK, 1)
-        assert (event is not None and event.alert, next_since) == ("view-failed", 2)
+        page = AlertFeedStore(database).after(TENANT, WEBHOOK, 1, 10)
+        assert ([each.event.alert for each in page.items], page.next_since) == (["view-failed"], 2)
 
 
 FILES_OF_BEFORE = f"""

@@ -6,9 +6,10 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.platform import Platform
-from app.features.webhooks.compose import receivers
+from app.features.webhooks.compose import alert_feed, receivers
 from app.features.webhooks.handlers.deliveries import (
     get_webhook_delivery,
+    list_webhook_alerts,
     list_webhook_attempts,
     list_webhook_deliveries,
     redeliver_dead_webhook_deliveries,
@@ -35,6 +36,7 @@ def _webhooks(platform: Platform) -> Webhooks:
         catalog=platform.stores.catalog,
         index=WebhookStore(platform.database),
         receivers=receivers(platform.settings),
+        alerts_after=alert_feed(platform).after,
         wake=platform.wake,
     )
 
@@ -70,6 +72,7 @@ API: Final = FeatureApi(
         delete_webhook,
         rotate_webhook_secret,
         try_webhook,
+        list_webhook_alerts,
         list_webhook_attempts,
         list_webhook_deliveries,
         get_webhook_delivery,

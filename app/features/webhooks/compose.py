@@ -56,7 +56,7 @@ def deliver_webhooks(platform: Platform) -> DeliverWebhooks:
         messages=Messages(
             read_feed=feed,
             read_events=partitions(platform).events,
-            next_alert=alerts.next,
+            alerts_after=alerts.after,
             alert=alerts.event,
         ),
         receivers=receivers(settings),

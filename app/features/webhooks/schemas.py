@@ -22,6 +22,8 @@ from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import MaxLag
 from app.features.webhooks.values import (
     ATTEMPTS_MAX,
+    AlertEventState,
+    AlertPage,
     Delivery,
     DeliveryState,
     Registration,
@@ -34,6 +36,7 @@ from app.features.webhooks.values import (
     WebhookEvents,
     WebhookRetry,
     WebhookState,
+    alert_members,
 )
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -43,6 +46,7 @@ from app.http.problems import fault_document
 from app.kernel.changelog.delivery_forms import ChangeForm
 
 BATCH_CHANGES_MAX = 1_000
+ALERTS_MAX = 1_000
 
 _Batch = Annotated[int, msgspec.Meta(ge=1, le=BATCH_CHANGES_MAX)]
 _Description = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -298,6 +302,57 @@ class WebhookAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """The attempts, the latest first."""
 
 
+class WebhookAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that was fired or resolved: the `data` of its message."""
+
+    webhook_id: str
+    """The id of the webhook."""
+    since: int
+    """The position before it, or after the alert before."""
+    next_since: int
+    """The position after it."""
+    id: str
+    """The id of the event."""
+    alert: Annotated[str, msgspec.Meta(examples=["dataset-late"])]
+    """The name of the alert."""
+    severity: Annotated[str, msgspec.Meta(examples=["warning"])]
+    """How much it matters: `critical` or `warning`."""
+    state: AlertEventState
+    """Whether it was fired or resolved."""
+    labels: dict[str, str]
+    """What it is about: `tenant`, `dataset`, `dataset_id`; only the first for what is of the whole tenant."""
+    summary: str
+    """What is wrong."""
+    detail: str
+    """The value for which its condition holds, or held last."""
+    action: str
+    """What to do."""
+    runbook: str
+    """The document with what to do."""
+    fired_at: datetime
+    """Since when it is active."""
+    resolved_at: datetime | None
+    """Until when it was active; null for one that was fired."""
+
+
+class WebhookAlerts(msgspec.Struct, frozen=True, kw_only=True):
+    """Alerts of a webhook, in their order."""
+
+    items: list[WebhookAlert]
+    """The alerts."""
+    next_since: int
+    """The position after them."""
+
+
+class ListWebhookAlertsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `list_webhook_alerts`."""
+
+    since: Annotated[int, msgspec.Meta(ge=0, examples=[4])] | None = None
+    """The position to begin at; by default the position of the webhook, so what it has not sent."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=ALERTS_MAX)] = 100
+    """The most alerts."""
+
+
 class ListWebhooksOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_webhooks`."""
 
@@ -366,6 +421,16 @@ def attempts_response(attempts: Sequence[WebhookAttempt]) -> WebhookAttempts:
         for each in attempts
     ]
     return WebhookAttempts(items=items)
+
+
+def alerts_response(webhook_id: str, since: int, page: AlertPage) -> WebhookAlerts:
+    """The JSON of alerts. `since`: the position before them."""
+    places = [since, *(each.number + 1 for each in page.items)]
+    items = [
+        msgspec.convert(alert_members(webhook_id, before, each.number + 1, each.event), WebhookAlert)
+        for before, each in zip(places, page.items, strict=False)
+    ]
+    return WebhookAlerts(items=items, next_since=page.next_since)
 
 
 def delivery_response(delivery: Delivery) -> DeliveryResponse:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -82,6 +82,12 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     resolved_at: datetime | None = None
 
 
+def alert_members(webhook_id: str, since: int, next_since: int, alert: AlertEvent) -> dict[str, Any]:
+    """The members of an alert in messages and in responses, in their order."""
+    places = {"webhook_id": webhook_id, "since": since, "next_since": next_since}
+    return {**places, **msgspec.structs.asdict(alert)}
+
+
 class HeldAlert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An alert of a tenant whose condition holds, or held lately. `since`: when it began to hold.
 
@@ -105,10 +111,17 @@ DecideAlerts = Callable[[str, int, HeldAlerts], tuple[HeldAlerts, Sequence[Alert
 about the difference."""
 
 
-class NextAlert(NamedTuple):
-    """The first event from a position on, None without one; and the position after it."""
+class NumberedAlert(NamedTuple):
+    """An event with its number, which is the position before it."""
 
-    event: AlertEvent | None
+    number: int
+    event: AlertEvent
+
+
+class AlertPage(NamedTuple):
+    """Events from a position on, and the position after them."""
+
+    items: Sequence[NumberedAlert]
     next_since: int
 
 

@@ -318,6 +318,7 @@ class Headwater:
     delete_webhook = blocking(WebhookCalls.delete_webhook)
     rotate_webhook_secret = blocking(WebhookCalls.rotate_webhook_secret)
     try_webhook = blocking(WebhookCalls.try_webhook)
+    webhook_alerts = blocking(WebhookCalls.webhook_alerts)
     webhook_attempts = blocking(WebhookCalls.webhook_attempts)
     deliveries = iterating(WebhookCalls.deliveries)
     get_delivery = blocking(WebhookCalls.get_delivery)

@@ -338,8 +338,18 @@ def test_webhook_of_a_dataset_gets_its_alerts_only(
     receiver.messages.clear()
     everything = subscribe(since="earliest")
     assert everything["pending"] == 2
+    alerts = f"/webhooks/{everything['id']}/alerts"
+    unsent = client.get(alerts).json()
+    assert [(each["since"], each["next_since"]) for each in unsent["items"]] == [(0, 1), (1, 2)]
+    assert client.get(alerts, params={"limit": 1}).json() == {"items": unsent["items"][:1], "next_since": 1}
+    assert client.get(alerts, params={"since": 1}).json() == {"items": unsent["items"][1:], "next_since": 2}
+    of_orders = client.get(f"/webhooks/{mine['id']}/alerts", params={"since": 0}).json()
+    assert [each["labels"]["dataset"] for each in of_orders["items"]] == ["orders"]
+    assert client.get(f"/webhooks/{mine['id']}/alerts").json()["items"] == []
+    problem(client.get(alerts, params={"since": 3}), 409, "offset-ahead")
     service.work()
     assert sorted(each for each, *_ in alerts_of(receiver)) == ["consumer-behind", "quarantine-grows"]
+    assert [each.data for each in receiver.messages] == unsent["items"]
     patched = client.patch(f"/webhooks/{everything['id']}", json={"since": 1}, headers={"If-Match": '"1"'})
     assert patched.status_code == 200, patched.text
     service.work()

@@ -12,9 +12,12 @@ from app.features.webhooks.schemas import (
     DeliveryPage,
     DeliveryResponse,
     ListDeliveriesOptions,
+    ListWebhookAlertsOptions,
     Redelivered,
+    WebhookAlerts,
     WebhookAttempts,
     WebhookId,
+    alerts_response,
     attempts_response,
     delivery_response,
 )
@@ -73,6 +76,27 @@ async def get_webhook_delivery(
 ) -> DeliveryResponse:
     """Returns a message with the result of its last attempt."""
     return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
+
+
+@get(
+    "/webhooks/{webhook:str}/alerts",
+    operation_id="list_webhook_alerts",
+    summary="List the alerts that a webhook sends",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 422]),
+)
+async def list_webhook_alerts(
+    webhook: WebhookId,
+    options: Provided[ListWebhookAlertsOptions],
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> WebhookAlerts:
+    """Returns the alerts from a position on, with the members that messages have. It moves no position."""
+    since, page = await threads.run(
+        webhooks.alerts, principal.tenant_id, webhook, options.since, options.limit
+    )
+    return alerts_response(webhook, since, page)
 
 
 @get(

@@ -14,6 +14,7 @@ from app.features.webhooks.values import (
     FormattedDelivery,
     Webhook,
     WebhookEvents,
+    alert_members,
 )
 
 CHANGES_TYPE: Final = "dataset.changes"
@@ -47,12 +48,7 @@ def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) 
 
 def _alert_body(webhook: Webhook, delivery: FormattedDelivery, alert: AlertEvent) -> bytes:
     """The body of a message with an alert, with the members that alerts for operators have."""
-    data = {
-        "webhook_id": webhook.id,
-        "since": delivery.since.offset,
-        "next_since": delivery.until.offset,
-        **msgspec.structs.asdict(alert),
-    }
+    data = alert_members(webhook.id, delivery.since.offset, delivery.until.offset, alert)
     return _body(ALERT_TYPES[alert.state], alert.resolved_at or alert.fired_at, data)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.access.tenants.tables import tenants
 from app.core.changes.errors import OffsetAhead
 from app.features.webhooks.tables import alert_events, alert_feeds, alert_followers, webhooks
-from app.features.webhooks.values import AlertEvent, DecideAlerts, HeldAlerts, NextAlert
+from app.features.webhooks.values import AlertEvent, AlertPage, DecideAlerts, HeldAlerts, NumberedAlert
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 
@@ -63,15 +63,15 @@ class AlertFeedStore:
                 )
             return events
 
-    def next(self, tenant_id: str, webhook_id: str, since: int) -> NextAlert:
-        """The first event from `since` on that a webhook sends. Raises OffsetAhead."""
+    def after(self, tenant_id: str, webhook_id: str, since: int, limit: int) -> AlertPage:
+        """The first events from `since` on that a webhook sends, `limit` at most. Raises OffsetAhead."""
         query = (
             select(alert_events.c.number, alert_events.c.event)
             .join_from(alert_followers, webhooks, webhooks.c.id == alert_followers.c.webhook_id)
             .join(alert_events, _is_sent_from(webhooks.c.dataset_id, since))
             .where(alert_followers.c.webhook_id == webhook_id)
             .order_by(alert_events.c.number)
-            .limit(1)
+            .limit(limit)
         )
         with self._database.tenant(tenant_id) as connection:
             count = connection.execute(select(alert_feeds.c.next_event)).scalar_one_or_none() or 0
@@ -81,8 +81,8 @@ class AlertFeedStore:
                     since=since,
                     head=count,
                 )
-            row = connection.execute(query).one_or_none()
-        return NextAlert(None, count) if row is None else NextAlert(row.event, row.number + 1)
+            items = [NumberedAlert(*row) for row in connection.execute(query)]
+        return AlertPage(items, items[-1].number + 1 if len(items) == limit else count)
 
     def event(self, tenant_id: str, number: int) -> AlertEvent | None:
         """The event of this number; None if it is no longer stored."""

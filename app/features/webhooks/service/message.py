@@ -19,9 +19,9 @@ from app.core.consumers.values import ConsumerPlace
 from app.features.partitions.values import PartitionEvents
 from app.features.webhooks.values import (
     AlertEvent,
+    AlertPage,
     FormattedDelivery,
     MessageContent,
-    NextAlert,
     Webhook,
     WebhookDefinition,
     WebhookEvents,
@@ -47,13 +47,13 @@ class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
 class Messages:
     """Makes messages of feeds, of events of partitions, and of alerts.
 
-    `read_events`: up to this number of events of a dataset from a position on. `next_alert`: the first one that a
-    webhook sends from a position on. Both raise OffsetAhead. `alert`: the one of this number.
+    `read_events`: up to this number of events of a dataset from a position on. `alerts_after`: likewise of
+    what a webhook sends. Both raise OffsetAhead. `alert`: the one of this number.
     """
 
     read_feed: ReadSnapshots
     read_events: Callable[[Dataset, int, int], PartitionEvents]
-    next_alert: Callable[[str, str, int], NextAlert]
+    alerts_after: Callable[[str, str, int, int], AlertPage]
     alert: Callable[[str, int], AlertEvent | None]
 
     def next_batch(self, tenant_id: str, dataset: Dataset | None, webhook: Webhook) -> MessageBatch:
@@ -95,11 +95,11 @@ class Messages:
 
     def _next_alert(self, tenant_id: str, webhook: Webhook) -> MessageBatch:
         """A message has one alert, as those for operators do."""
-        event, next_since = self.next_alert(tenant_id, webhook.id, webhook.place.offset)
+        page = self.alerts_after(tenant_id, webhook.id, webhook.place.offset, 1)
         return MessageBatch(
             delivery_format=webhook.definition.delivery_format,
-            until=ConsumerPlace(offset=next_since),
-            content=None if event is None else MessageContent(msgspec.json.encode(event)),
+            until=ConsumerPlace(offset=page.next_since),
+            content=MessageContent(msgspec.json.encode(page.items[0].event)) if page.items else None,
         )
 
     def content_of(

@@ -22,6 +22,7 @@ from app.features.webhooks.errors import InvalidWebhook
 from app.features.webhooks.ports import Receiver
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.values import (
+    AlertPage,
     Delivery,
     DeliveryState,
     ReceiverKind,
@@ -46,11 +47,15 @@ OVERLAP_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Webhooks:
-    """The webhooks of a tenant. `wake` is called after one may have something to send."""
+    """The webhooks of a tenant. `wake` is called after one may have something to send.
+
+    `alerts_after`: a number of alerts at most that a webhook sends from a position on.
+    """
 
     catalog: DatasetLookup
     index: WebhookStore
     receivers: Mapping[ReceiverKind, Receiver]
+    alerts_after: Callable[[str, str, int, int], AlertPage]
     wake: Callable[[], None]
 
     def create(
@@ -193,6 +198,20 @@ class Webhooks:
     def attempts(self, tenant_id: str, webhook_id: str) -> tuple[WebhookAttempt, ...]:
         """The latest attempts with what was answered, the latest first. Raises NotFound."""
         return self.index.attempts(tenant_id, webhook_id)
+
+    def alerts(self, tenant_id: str, webhook_id: str, since: int | None, limit: int) -> tuple[int, AlertPage]:
+        """The position, by default that of the webhook, and the alerts from there on that the webhook sends.
+
+        Raises NotFound, OffsetAhead, and InvalidWebhook for one that sends no alerts.
+        """
+        webhook = self.index.get(tenant_id, webhook_id)
+        if webhook.definition.events is not WebhookEvents.ALERTS:
+            detail = (
+                f"the webhook sends {webhook.definition.events.value}; register one with `events` of `alerts`"
+            )
+            raise InvalidWebhook(detail)
+        start = webhook.place.offset if since is None else since
+        return start, self.alerts_after(tenant_id, webhook_id, start, limit)
 
     def deliveries(
         self,

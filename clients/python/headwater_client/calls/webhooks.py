@@ -18,6 +18,7 @@ from headwater_client.models import (
     MaxLag,
     Redelivered,
     Webhook,
+    WebhookAlerts,
     WebhookAttempt,
     WebhookAttempts,
     WebhookEvents,
@@ -126,6 +127,13 @@ class WebhookCalls(Connection):
     async def webhook_attempts(self, webhook: AnyWebhook) -> tuple[WebhookAttempt, ...]:
         """The latest ten attempts of a webhook, the latest first, with what its receiver answered."""
         return decoded(WebhookAttempts, await self._get(f"{_path(webhook)}/attempts")).items
+
+    async def webhook_alerts(
+        self, webhook: AnyWebhook, *, since: int | None = None, limit: int = 100
+    ) -> WebhookAlerts:
+        """The alerts that a webhook of alerts sends from a position on; by default those that it has not sent."""
+        params = {"limit": limit} | ({} if since is None else {"since": since})
+        return decoded(WebhookAlerts, await self._get(f"{_path(webhook)}/alerts", params=params))
 
     def deliveries(
         self, webhook: AnyWebhook, *, state: DeliveryState | None = None

@@ -1,15 +1,25 @@
-"""Messages with changes, in the form and with the signatures that webhooks of the service have."""
+"""Messages with changes and with alerts, in the form and with the signatures that webhooks of the service have."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from headwater_client.webhook_signature import signature
+
+_ALERT_TYPES: Final = {"firing": "alert.fired", "resolved": "alert.resolved"}
+
+
+class _Alert(msgspec.Struct, frozen=True, kw_only=True):
+    webhook_id: str
+    id: str
+    state: str
+    fired_at: datetime
+    resolved_at: datetime | None
 
 
 class Message(NamedTuple):
@@ -28,6 +38,19 @@ class Message(NamedTuple):
             "webhook-timestamp": sent_at,
             "webhook-signature": signature(key, self.id, sent_at, self.body),
         }
+
+
+def alert_message(data: bytes) -> Message:
+    """The message with an alert, byte for byte as the service makes it. `data`: an item of its list."""
+    alert = msgspec.json.decode(data, type=_Alert)
+    body = msgspec.json.encode(
+        {
+            "type": _ALERT_TYPES[alert.state],
+            "timestamp": alert.resolved_at or alert.fired_at,
+            "data": msgspec.Raw(data),
+        }
+    )
+    return Message(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{alert.webhook_id} {alert.id}")), body)
 
 
 def message(now: datetime, data: dict[str, Any]) -> Message:

@@ -212,6 +212,48 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """The paths of its resources."""
 
 
+class WebhookAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that was fired or resolved: the `data` of its message."""
+
+    webhook_id: str
+    """The id of the webhook."""
+    since: int
+    """The position before it, or after the alert before."""
+    next_since: int
+    """The position after it."""
+    id: str
+    """The id of the event."""
+    alert: str
+    """The name of the alert."""
+    severity: str
+    """How much it matters: `critical` or `warning`."""
+    state: str
+    """Whether it was fired or resolved."""
+    labels: dict[str, str]
+    """What it is about: `tenant`, `dataset`, `dataset_id`; only the first for what is of the whole tenant."""
+    summary: str
+    """What is wrong."""
+    detail: str
+    """The value for which its condition holds, or held last."""
+    action: str
+    """What to do."""
+    runbook: str
+    """The document with what to do."""
+    fired_at: datetime
+    """Since when it is active."""
+    resolved_at: datetime | None
+    """Until when it was active; null for one that was fired."""
+
+
+class WebhookAlerts(msgspec.Struct, frozen=True, kw_only=True):
+    """Alerts of a webhook, in their order."""
+
+    items: tuple[WebhookAlert, ...]
+    """The alerts."""
+    next_since: int
+    """The position after them."""
+
+
 class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at a message, or a test."""
 

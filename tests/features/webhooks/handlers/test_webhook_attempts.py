@@ -14,7 +14,7 @@ import pytest
 from app.core.consumers.followers import ConsumerKind
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.service.deliver import DeliverWebhooks
-from tests.support.http import TLS, upsert
+from tests.support.http import TLS, problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service
 from tests.support.webhooks import (
@@ -90,6 +90,11 @@ def test_retry_after_of_the_receiver_is_obeyed(
     [delivery] = deliveries(client, webhook)
     wait = datetime.fromisoformat(delivery["next_attempt_at"]) - datetime.now(UTC)
     assert low < wait.total_seconds() < high
+
+
+def test_webhook_of_changes_has_no_alerts(client: Client, register: Register) -> None:
+    refusal = problem(client.get(f"/webhooks/{register()['id']}/alerts"), 422, "invalid-webhook")
+    assert refusal["detail"] == "the webhook sends changes; register one with `events` of `alerts`"
 
 
 def test_large_rows_are_delivered_in_messages_of_fewer_changes(
