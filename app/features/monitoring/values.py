@@ -35,6 +35,19 @@ class Sample(msgspec.Struct, frozen=True):
     value: float
 
 
+class Amount(float):
+    """A value for texts: the format `{value:row|rows}` is `1 row`, or `1,204 rows`."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        one, bar, many = spec.partition("|")
+        if not bar:
+            return super().__format__(spec)
+        number = f"{float(self):,.0f}"
+        return f"{number} {one if number == '1' else many}"
+
+
 GATHERED: Final[tuple[Metric, ...]] = (
     Metric(name="headwater_workers_alive", help="Worker processes that have polled lately."),
     Metric(

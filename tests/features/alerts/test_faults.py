@@ -120,7 +120,7 @@ def test_bad_records_fire_that_the_quarantine_grows(client: httpx2.Client, servi
     assert answer.status_code == 200, answer.text
     detail = until_active(client, "quarantine-grows")["detail"]
     tenant = client.get("/me").json()["tenant"]["name"]
-    assert detail == f"{tenant}/{EVENTS['name']}: 1 records within an hour"
+    assert detail == f"{tenant}/{EVENTS['name']}: 1 record within an hour"
 
 
 def test_failed_jobs_fire(client: httpx2.Client, service: Service) -> None:

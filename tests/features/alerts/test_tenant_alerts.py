@@ -132,7 +132,7 @@ def test_alert_is_sent_once_when_it_is_fired_and_once_when_it_is_resolved(
         "alert": "quarantine-grows",
         "severity": "warning",
         "state": "firing",
-        "detail": "1 records within an hour",
+        "detail": "1 record within an hour",
         "resolved_at": None,
     }
     assert fired["summary"] == BY_NAME["quarantine-grows"].summary

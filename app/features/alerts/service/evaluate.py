@@ -13,7 +13,7 @@ import msgspec
 from app.features.alerts.declared import Alert, Condition, Subject
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.values import AlertPhase, AlertState, Severity
-from app.features.monitoring.values import Sample
+from app.features.monitoring.values import Amount, Sample
 from app.infra.errors import Unavailable
 from app.infra.files.probe import readable_bytes
 
@@ -102,7 +102,7 @@ class Evaluate:
             _text(
                 labels,
                 alert.detail.format(
-                    value=series[labels],
+                    value=Amount(series[labels]),
                     size=readable_bytes(round(raw.get(labels, 0))),
                     minimum=readable_bytes(round(threshold * totals.get(labels, 1))),
                 ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import TextClause, text
 
@@ -19,7 +19,7 @@ from app.features.monitoring.repository.numbers import (
     OVER_MAX_LAG,
     QUOTAS_USED,
 )
-from app.features.monitoring.values import DatasetFault
+from app.features.monitoring.values import Amount, DatasetFault
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
 
@@ -38,6 +38,10 @@ class _Statement(NamedTuple):
     query: TextClause
     worst: TextClause
     detail: str
+
+    def words(self, row: Any) -> str:
+        """The words about a row."""
+        return self.detail.format(value=Amount(row.value), subject=row.subject)
 
 
 def _statement(sql: str, detail: str) -> _Statement:
@@ -78,7 +82,7 @@ STATEMENTS: Final = {
         WHERE {_OF_DATASETS} AND c.kind <> 'partition_webhook' AND h.next_offset > c.position
         ORDER BY d.id, value DESC, c.name
         """,  # noqa: S608
-        "the consumer {subject} is {value:,.0f} changes behind",
+        "the consumer {subject} is {value:change|changes} behind",
     ),
     "headwater_consumers_over_max_lag": _statement(
         f"""
@@ -110,7 +114,7 @@ STATEMENTS: Final = {
         FROM views v JOIN datasets d ON d.tenant_id = v.tenant_id AND d.id = v.dataset_id
         WHERE {_OF_DATASETS} AND v.failures > 0
         """,  # noqa: S608
-        "{value:,.0f} refreshes in a row have failed",
+        "{value:refresh has failed|refreshes in a row have failed}",
     ),
     "headwater_sources_failing": _statement(
         f"""
@@ -149,7 +153,7 @@ STATEMENTS: Final = {
         FROM quarantine_files q JOIN datasets d ON d.tenant_id = q.tenant_id AND d.id = q.dataset_id
         WHERE {_OF_DATASETS} AND q.written_at > now() - interval '1 hour' GROUP BY d.tenant_id, d.id, d.name
         """,  # noqa: S608
-        "{value:,.0f} records within an hour",
+        "{value:record|records} within an hour",
     ),
 }
 """By the metric of all tenants that they are the datasets of."""
@@ -187,7 +191,7 @@ class DatasetFaultStore:
                     dataset_id=None if row.id is None else str(row.id),
                     dataset=row.name,
                     value=float(row.value),
-                    detail=statement.detail.format(value=row.value, subject=row.subject),
+                    detail=statement.words(row),
                 )
                 for row in rows
             ]
@@ -204,8 +208,5 @@ class DatasetFaultStore:
         with self._database.monitor() as connection:
             rows = connection.execute(statement.worst, {"above": above, "limit": limit}).all()
         names = [row.tenant if row.name is None else f"{row.tenant}/{row.name}" for row in rows]
-        texts = [
-            f"{name}: {statement.detail.format(value=row.value, subject=row.subject)}"
-            for name, row in zip(names, rows, strict=True)
-        ]
+        texts = [f"{name}: {statement.words(row)}" for name, row in zip(names, rows, strict=True)]
         return texts, rows[0].datasets if rows else 0
