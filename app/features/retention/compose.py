@@ -29,12 +29,13 @@ from app.features.retention.repository.references import ReferencedFileStore, Re
 from app.features.retention.repository.stored_bytes import StoredBytesStore
 from app.features.retention.service.check_files import CheckFiles
 from app.features.retention.service.end_tenants import EndTenants
-from app.features.retention.service.expired_rows import ExpireRows
+from app.features.retention.service.expired_rows import ExpireRows, remove_rows_of_deleted
 from app.features.retention.service.feed import Retain
 from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.service.reaper import Reap
 from app.features.retention.service.run_clean import RunClean
 from app.features.retention.service.usage import SAMPLE_SECONDS, SampleUsage
+from app.infra.db.acts import record_act
 from app.infra.db.session import Database
 from app.infra.files.lookups.hot_folder import remove_copies
 from app.infra.files.s3.orphaned_parts import orphaned_parts
@@ -56,6 +57,9 @@ def reaper(platform: Platform) -> Reap:
         result_seconds_max=settings.read_result_seconds,
         parts=orphaned_parts(settings.storage_uri, os.environ),
         remove_copies=partial(remove_copies, settings.data_dir / "hot"),
+        remove_rows=partial(remove_rows_of_deleted, DeletedDatasetStore(platform.database)),
+        sample=partial(StoredBytesStore(platform.database).sample, older_than_seconds=0.0),
+        record=record_act,
     )
 
 

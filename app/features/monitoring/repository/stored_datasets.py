@@ -10,7 +10,8 @@ from app.features.monitoring.values import StoredDataset, StoredSums
 from app.infra.db.session import Database
 
 _TENANTS_READ: Final = 1_000
-# The samples of a day begin with the first of its minutes, so yesterday's count until then.
+# The samples of a day begin with the first of its minutes, so yesterday's count until then. A deleted dataset without
+# files has no head: its rows are deleted with its files.
 _LARGEST: Final = text(
     """
     WITH tenants_by_size AS (
@@ -26,6 +27,7 @@ _LARGEST: Final = text(
            s.size_bytes, d.deleted_at
     FROM latest l
     JOIN datasets d ON d.tenant_id = l.tenant_id AND d.id = l.dataset_id
+    JOIN heads h ON h.tenant_id = l.tenant_id AND h.dataset_id = l.dataset_id
     LEFT JOIN dataset_samples s ON s.tenant_id = l.tenant_id AND s.dataset_id = l.dataset_id
     WHERE l.stored_bytes > 0
     ORDER BY l.stored_bytes DESC, l.tenant_id, l.dataset_id LIMIT :limit

@@ -181,6 +181,22 @@ def _dependants() -> list[Table]:
     ]
 
 
+_ENDED: Final = select(datasets.c.id).where(
+    datasets.c.deleted_at.is_not(None),
+    ~select(1).where(jobs.c.dataset_id == datasets.c.id, UNFINISHED).exists(),
+)
+
+
+def _purge_dependants(connection: Connection, dataset_id: str, limit: int) -> int:
+    rows = 0
+    for table in _dependants():
+        some = select(_ROW).select_from(table).where(table.c.dataset_id == dataset_id).limit(limit - rows)
+        rows += connection.execute(delete(table).where(_ROW.in_(some))).rowcount
+        if rows == limit:
+            break
+    return rows
+
+
 class DeletedDatasetStore:
     """Deleted datasets in Postgres."""
 
@@ -189,13 +205,17 @@ class DeletedDatasetStore:
 
     def ended(self, tenant_id: str, *, grace_seconds: float) -> Sequence[str]:
         """Ids of the datasets that were deleted more than `grace_seconds` ago and have no unfinished job."""
-        unfinished_job = select(1).where(jobs.c.dataset_id == datasets.c.id, UNFINISHED).exists()
-        query = select(datasets.c.id).where(
-            datasets.c.deleted_at < seconds_ago(grace_seconds),
-            ~unfinished_job,
-        )
+        query = _ENDED.where(datasets.c.deleted_at < seconds_ago(grace_seconds))
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).scalars().all()
+
+    def purge_dependants(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+        """As `purge`, for a dataset without an unfinished job; the row of the dataset itself stays."""
+        with self._database.tenant(tenant_id) as connection:
+            query = _ENDED.where(datasets.c.id == dataset_id)
+            if connection.execute(query).first() is None:
+                return 0
+            return _purge_dependants(connection, dataset_id, limit)
 
     def purge(self, tenant_id: str, dataset_id: str, limit: int) -> int:
         """Deletes up to `limit` rows of a deleted dataset in one transaction; returns their number.
@@ -206,17 +226,9 @@ class DeletedDatasetStore:
             query = select(1).where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_not(None))
             if connection.execute(query).first() is None:
                 return 0
-            rows = 0
-            for table in _dependants():
-                some = (
-                    select(_ROW)
-                    .select_from(table)
-                    .where(table.c.dataset_id == dataset_id)
-                    .limit(limit - rows)
-                )
-                rows += connection.execute(delete(table).where(_ROW.in_(some))).rowcount
-                if rows == limit:
-                    return rows
+            rows = _purge_dependants(connection, dataset_id, limit)
+            if rows == limit:
+                return rows
             member = select(1).where(jobs.c.dataset_id == datasets.c.id).exists()
             return (
                 rows

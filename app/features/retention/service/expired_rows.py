@@ -121,6 +121,11 @@ class ExpireRows:
         return _in_batches(lambda: self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS))
 
 
+def remove_rows_of_deleted(store: DeletedDatasetStore, tenant_id: str, dataset_id: str) -> int:
+    """Removes rows of a deleted dataset, but its own; returns their number. The other rounds remove the rest."""
+    return _in_batches(lambda: store.purge_dependants(tenant_id, dataset_id, _ROWS))
+
+
 def _in_batches(delete: Callable[[], int]) -> int:
     """Deletes batches of rows until one has few, or the others have their turn; returns the number of rows."""
     row_count = 0

@@ -27,6 +27,8 @@ class Reap:
     While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
     arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one. `parts`: of uploads to S3 that
     ended with their process. `remove_copies`: removes the copies of deleted files on the disk of this machine.
+    `remove_rows`: removes rows of a deleted dataset that has no file any more, which count its bytes. `sample`: has
+    what a tenant stores summed up. `record`: records the request, before transactions of other tenants than its own.
     """
 
     references: ReferenceStore
@@ -36,6 +38,9 @@ class Reap:
     result_seconds_max: float
     parts: OrphanedParts | None = None
     remove_copies: Callable[[Sequence[str]], None] = lambda _paths: None
+    remove_rows: Callable[[str, str], object] = lambda _tenant_id, _dataset_id: None
+    sample: Callable[[str], object] = lambda _tenant_id: None
+    record: Callable[[], None] = lambda: None
 
     def run(self) -> int:
         """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
@@ -79,19 +84,33 @@ class Reap:
         """Deletes the files of deleted datasets without the grace, those that were deleted last first.
 
         No body for such a dataset is accepted any more. Ends after `seconds_max`, and a dataset that is under way.
+        Raises Unavailable.
         """
+        self.record()
         ends, file_count, complete = time.monotonic() + seconds_max, 0, True
         for tenant_id in self.references.tenants():
-            for dataset_id, absent in self.references.datasets(tenant_id):
-                if not absent:
-                    continue
-                if time.monotonic() > ends:
-                    return ReapReport(files=file_count, complete=False)
-                try:
-                    file_count += self._reap(tenant_id, dataset_id, absent=True, at_once=True)
-                except Exception:
-                    complete = False
-                    _log.exception("the files of the deleted dataset %s could not be deleted", dataset_id)
+            report = self._deleted_datasets(tenant_id, ends)
+            file_count += report.files
+            complete = complete and report.complete
+            if not complete and time.monotonic() > ends:
+                break
+        return ReapReport(files=file_count, complete=complete)
+
+    def _deleted_datasets(self, tenant_id: str, ends: float) -> ReapReport:
+        file_count, complete = 0, True
+        for dataset_id, absent in self.references.datasets(tenant_id):
+            if not absent:
+                continue
+            if time.monotonic() > ends:
+                complete = False
+                break
+            try:
+                file_count += self._reap(tenant_id, dataset_id, absent=True, at_once=True)
+            except Exception:
+                complete = False
+                _log.exception("the files of the deleted dataset %s could not be deleted", dataset_id)
+        if file_count:
+            self.sample(tenant_id)
         return ReapReport(files=file_count, complete=complete)
 
     def _reap(self, tenant_id: str, dataset_id: str, absent: bool, *, at_once: bool = False) -> int:
@@ -126,4 +145,6 @@ class Reap:
             return 0
         self.storage.delete(orphans)
         self.remove_copies(orphans)
+        if absent and next(iter(self.storage.list(prefix)), None) is None:
+            self.remove_rows(tenant_id, dataset_id)
         return len(orphans)

@@ -54,6 +54,20 @@ def test_largest_datasets_of_all_tenants_come_first(service: Service) -> None:
     items = one.get("/storage/datasets", params={"limit": 100}).json()["items"]
     [deleted] = [each for each in items if each["tenant"] == large]
     assert deleted["deleted_at"] is not None
+    sums = one.get("/storage/datasets").json()["sums"]
+    assert one.post("/storage/reaps").json()["files"] > 0
+    # No sample is waited for, and a later one does not count the dataset again.
+    for _ in range(2):
+        after = one.get("/storage/datasets", params={"limit": 100}).json()
+        assert large not in {each["tenant"] for each in after["items"]}
+        assert after["sums"]["dataset_bytes"] <= sums["dataset_bytes"] - deleted["stored_bytes"]
+        with service.database.tenant(other.get("/me").json()["tenant"]["id"]) as connection:
+            assert connection.execute(text("SELECT stored_bytes FROM storage_samples")).scalar_one() == 0
+            connection.execute(text("UPDATE storage_samples SET sampled_at = now() - interval '1 hour'"))
+        sample_usage(service.platform).run()
+    # Its usage of the day stays.
+    [day] = other.get("/usage").json()["items"]
+    assert day["stored_bytes"] == deleted["stored_bytes"]
     problem(one.get("/storage/datasets", params={"limit": 101}), 400, "invalid-request")
 
 
