@@ -170,11 +170,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """How often it was started."""
     committed_version: int | None
-    """The version that it committed; null where it has committed none."""
+    """The version with its effect: the one that it committed; of a write that changed no row, such as a redrive of
+    records that are still bad, the latest one then, which another job may have committed. Null before its end, and for
+    jobs that commit none.
+    """
     first_offset: int | None
-    """The offset of the first change of its commit, which it may share with writes accepted at the same time."""
+    """The offset of the first change of its commit, which it may share with writes accepted at the same time; null if
+    no row changed.
+    """
     last_offset: int | None
-    """The offset of the last change of its commit."""
+    """The offset of the last change of its commit. Null if no row changed."""
     rows: RowCounts
     """What it did to rows."""
     result: dict[str, Any] | None

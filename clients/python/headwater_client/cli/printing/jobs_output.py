@@ -16,6 +16,13 @@ def counts_text(job: Job) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts if number) or "no rows"
 
 
+def version_text(job: Job) -> str:
+    """The version that a job has committed, such as `version 3`, or that no row changed."""
+    if job.kind == "write" and job.first_offset is None:
+        return f"no row changed, still version {job.committed_version:,}"
+    return f"version {job.committed_version:,}"
+
+
 def print_job(output: Output, dataset: str, job: Job) -> None:
     """Prints the job that a command has started: a sentence for people."""
     if job.state != "succeeded":
@@ -23,5 +30,5 @@ def print_job(output: Output, dataset: str, job: Job) -> None:
         return
     done = f"{dataset}: {job.kind} {job.state}"
     if job.committed_version is not None:
-        done += f", version {job.committed_version:,}: {counts_text(job)}"
+        done += f", {version_text(job)}: {counts_text(job)}"
     output.done(done, job)

@@ -25,7 +25,7 @@ from headwater_client.cli.arguments.write_flags import (
     WriteFlags,
 )
 from headwater_client.cli.failure import CommandError, ExitCode, sentences
-from headwater_client.cli.printing.jobs_output import counts_text, print_job
+from headwater_client.cli.printing.jobs_output import counts_text, print_job, version_text
 from headwater_client.cli.printing.output import OUTPUT, Output
 from headwater_client.cli.printing.text import visible
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -253,6 +253,4 @@ def _print(output: Output, dataset: str, job: Job, seconds: float) -> None:
         return
     rate = sum(msgspec.structs.astuple(job.rows)) / seconds
     speed = f" ({rate:,.0f} rows/s)" if rate >= 1 else ""
-    output.done(
-        f"{dataset}: {counts_text(job)}, version {job.committed_version:,}, in {seconds:.1f} s{speed}", job
-    )
+    output.done(f"{dataset}: {counts_text(job)}, {version_text(job)}, in {seconds:.1f} s{speed}", job)
