@@ -1,4 +1,4 @@
-"""Kinds of arguments that several commands have."""
+"""Kinds of arguments that several commands have, with their help."""
 
 from __future__ import annotations
 
@@ -39,3 +39,24 @@ Ahead = Annotated[datetime | None, Parameter(converter=instant)]
 """A time to come, or a length from now."""
 Before = Annotated[datetime | None, Parameter(converter=instant_before)]
 """A time that has passed, or a length before now."""
+DatasetName = Annotated[str, Parameter(help="The name or the id of the dataset.")]
+"""A dataset."""
+ViewName = Annotated[str, Parameter(help="The id or the name of the view.")]
+"""A view."""
+SourceName = Annotated[str, Parameter(help="The id or the name of the source.")]
+"""A source."""
+ShareName = Annotated[str, Parameter(help="The id or the name of the share.")]
+"""A share."""
+ConsumerName = Annotated[str, Parameter(help="The name of the consumer.")]
+"""A consumer of a dataset."""
+WebhookId = Annotated[str, Parameter(help="The id of the webhook.")]
+"""A webhook."""
+ExportId = Annotated[str, Parameter(help="The id of the export.")]
+"""An export."""
+JobId = Annotated[str, Parameter(help="The id of the job.")]
+"""A job."""
+TenantOrOwn = Annotated[
+    str | None,
+    Parameter(help="The id or the name of a tenant; by default the tenant of the own key."),
+]
+"""A tenant, for a key of an operator."""

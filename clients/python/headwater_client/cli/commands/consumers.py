@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from headwater_client.cli.arguments.names import ConsumerName, DatasetName
 from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -22,39 +23,31 @@ _COLUMNS: Final[Sequence[TableColumn[FeedConsumer]]] = (
 )
 
 
-def list_consumers(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def list_consumers(
+    dataset: DatasetName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """List who follows the feed of a dataset, and how far behind they are.
 
     Example: `headwater consumers orders`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
     """
     with service.client() as client:
         output.items(client.consumers(dataset), _COLUMNS)
 
 
-def show(dataset: str, name: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(
+    dataset: DatasetName, name: ConsumerName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """Print a consumer.
 
     Example: `headwater consumers show orders billing`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
-    name
-        The name of the consumer.
     """
     with service.client() as client:
         output.item(client.get_consumer(dataset, name))
 
 
 def create(
-    dataset: str,
-    name: str,
+    dataset: DatasetName,
+    name: ConsumerName,
     /,
     *,
     since: str = "earliest",
@@ -67,10 +60,6 @@ def create(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
-    name
-        The name of the consumer.
     since
         An offset, earliest, now, snapshot, a time such as 2026-11-29, a length such as 10m, or a version such as v12.
     """
@@ -83,8 +72,8 @@ def create(
 
 
 def reset(
-    dataset: str,
-    name: str,
+    dataset: DatasetName,
+    name: ConsumerName,
     to: str,
     /,
     *,
@@ -97,10 +86,6 @@ def reset(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
-    name
-        The name of the consumer.
     to
         An offset, earliest, now, a time such as 2026-11-29, a length such as 10m, or a version such as v12.
     """
@@ -112,17 +97,10 @@ def reset(
     output.done(f"Consumer {moved.name} is at {moved.offset}.", moved)
 
 
-def delete(dataset: str, name: str, /, *, service: ServiceChoice = SERVICE) -> None:
+def delete(dataset: DatasetName, name: ConsumerName, /, *, service: ServiceChoice = SERVICE) -> None:
     """Delete a consumer, which then protects no changes from expiry.
 
     Example: `headwater consumers delete orders billing`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
-    name
-        The name of the consumer.
     """
     with service.client() as client:
         client.delete_consumer(dataset, name)

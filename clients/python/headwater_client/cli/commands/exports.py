@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from headwater_client.cli.arguments.documents import json_of
-from headwater_client.cli.arguments.names import Count, InputFile
+from headwater_client.cli.arguments.names import Count, DatasetName, ExportId, InputFile
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
@@ -64,7 +64,7 @@ def list_exports(
 
 
 def create(
-    dataset: str,
+    dataset: DatasetName,
     file: InputFile,
     /,
     *,
@@ -77,8 +77,6 @@ def create(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     file
         A file with the JSON body, such as {"query": "incremental", "format": "parquet"}; - reads the standard input.
     """
@@ -95,7 +93,7 @@ def create(
 
 
 def show(
-    export: str,
+    export: ExportId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -104,18 +102,13 @@ def show(
     """Print an export.
 
     Example: `headwater exports show 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    export
-        The id of the export.
     """
     with service.client() as client:
         output.item(client.get_export(export))
 
 
 def run(
-    export: str,
+    export: ExportId,
     /,
     *,
     wait: float = 600,
@@ -128,8 +121,6 @@ def run(
 
     Parameters
     ----------
-    export
-        The id of the export.
     wait
         How many seconds to wait for the end; 0 does not wait.
     """
@@ -142,7 +133,7 @@ def run(
 
 
 def runs(
-    export: str,
+    export: ExportId,
     /,
     *,
     limit: Count = 50,
@@ -155,8 +146,6 @@ def runs(
 
     Parameters
     ----------
-    export
-        The id of the export.
     limit
         How many runs, at most.
     """
@@ -165,7 +154,7 @@ def runs(
 
 
 def download(
-    export: str,
+    export: ExportId,
     folder: Path,
     /,
     *,
@@ -180,8 +169,6 @@ def download(
 
     Parameters
     ----------
-    export
-        The id of the export.
     folder
         The folder, which is made if it does not exist.
     number
@@ -196,7 +183,7 @@ def download(
 
 
 def pause(
-    export: str,
+    export: ExportId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -205,17 +192,12 @@ def pause(
     """Pause an export with a schedule. A run in progress continues.
 
     Example: `headwater exports pause 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    export
-        The id of the export.
     """
     change_state(service, output, lambda client: client.pause_export(export))
 
 
 def resume(
-    export: str,
+    export: ExportId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -224,17 +206,12 @@ def resume(
     """Resume an export that was paused or has ended.
 
     Example: `headwater exports resume 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    export
-        The id of the export.
     """
     change_state(service, output, lambda client: client.resume_export(export))
 
 
 def delete(
-    export: str,
+    export: ExportId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -242,11 +219,6 @@ def delete(
     """Delete an export, and its runs with their files.
 
     Example: `headwater exports delete 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    export
-        The id of the export.
     """
     with service.client() as client:
         client.delete_export(export)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from headwater_client.cli.arguments.names import Count, Names
+from headwater_client.cli.arguments.names import Count, JobId, Names
 from headwater_client.cli.printing.jobs_output import counts_text
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -49,22 +49,17 @@ def list_jobs(
         output.items(found, _COLUMNS)
 
 
-def show(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(job: JobId, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a job.
 
     Example: `headwater jobs show 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
-
-    Parameters
-    ----------
-    job
-        The id of the job.
     """
     with service.client() as client:
         output.item(client.get_job(job))
 
 
 def wait(
-    job: str, /, *, seconds: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    job: JobId, /, *, seconds: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Wait for the end of a job. The exit code is 1 if it fails, and 7 if it goes on.
 
@@ -72,8 +67,6 @@ def wait(
 
     Parameters
     ----------
-    job
-        The id of the job.
     seconds
         How long to wait.
     """
@@ -81,15 +74,10 @@ def wait(
         output.item(client.wait(job, seconds=seconds))
 
 
-def cancel(job: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def cancel(job: JobId, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Cancel a job that has not ended: none of its changes become visible.
 
     Example: `headwater jobs cancel 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
-
-    Parameters
-    ----------
-    job
-        The id of the job.
     """
     with service.client() as client:
         found = client.cancel(job)

@@ -11,7 +11,7 @@ import msgspec
 
 from headwater_client.cli.arguments.documents import name_of
 from headwater_client.cli.arguments.input_file import rows_file
-from headwater_client.cli.arguments.names import Count, Flag, InputFile
+from headwater_client.cli.arguments.names import Count, DatasetName, Flag, InputFile, JobId
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
@@ -32,7 +32,7 @@ _COLUMNS: Final[Sequence[TableColumn[QuarantinedRecord]]] = (
 
 
 def list_records(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     job: str | None = None,
@@ -47,8 +47,6 @@ def list_records(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     job
         Only those of this job, by its id.
     state
@@ -63,7 +61,7 @@ def list_records(
 
 
 def redrive(
-    dataset: str,
+    dataset: DatasetName,
     job: str | None = None,
     /,
     *,
@@ -82,8 +80,6 @@ def redrive(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     job
         The id of the job whose records that wait are written, as they are.
     file
@@ -150,17 +146,10 @@ class _Repaired(msgspec.Struct, frozen=True, kw_only=True):
         return self.payload
 
 
-def discard(dataset: str, job: str, /, *, service: ServiceChoice = SERVICE) -> None:
+def discard(dataset: DatasetName, job: JobId, /, *, service: ServiceChoice = SERVICE) -> None:
     """Delete the bad records of a job for good.
 
     Example: `headwater quarantine discard orders 01a1fc66-e85f-74fa-b50b-086a80c5ab7c`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
-    job
-        The id of the job.
     """
     with service.client() as client:
         client.discard_quarantine(dataset, job)

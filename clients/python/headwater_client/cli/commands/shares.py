@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headwater_client.cli.arguments.names import Ahead
+from headwater_client.cli.arguments.names import Ahead, ShareName
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Recipient, Share
@@ -67,7 +67,7 @@ def create(
 
 
 def show(
-    share: str,
+    share: ShareName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -76,18 +76,13 @@ def show(
     """Print a share.
 
     Example: `headwater shares show partners`
-
-    Parameters
-    ----------
-    share
-        The id or the name of the share.
     """
     with service.client() as client:
         output.item(client.get_share(share))
 
 
 def delete(
-    share: str,
+    share: ShareName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -95,11 +90,6 @@ def delete(
     """Delete a share and its recipients, whose tokens end at once.
 
     Example: `headwater shares delete partners`
-
-    Parameters
-    ----------
-    share
-        The id or the name of the share.
     """
     with service.client() as client:
         client.delete_share(share)
@@ -107,7 +97,7 @@ def delete(
 
 
 def recipients(
-    share: str,
+    share: ShareName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -116,18 +106,13 @@ def recipients(
     """List the recipients of a share by name.
 
     Example: `headwater shares recipients partners`
-
-    Parameters
-    ----------
-    share
-        The id or the name of the share.
     """
     with service.client() as client:
         output.items(client.recipients(share), _RECIPIENTS)
 
 
 def add_recipient(
-    share: str,
+    share: ShareName,
     name: str,
     /,
     *,
@@ -141,8 +126,6 @@ def add_recipient(
 
     Parameters
     ----------
-    share
-        The id or the name of the share.
     name
         The name of the recipient.
     expires_at
@@ -154,7 +137,7 @@ def add_recipient(
 
 
 def rotate(
-    share: str,
+    share: ShareName,
     recipient: str,
     /,
     *,
@@ -168,8 +151,6 @@ def rotate(
 
     Parameters
     ----------
-    share
-        The id or the name of the share.
     recipient
         The id or the name of the recipient.
     overlap_seconds
@@ -180,7 +161,7 @@ def rotate(
 
 
 def remove_recipient(
-    share: str,
+    share: ShareName,
     recipient: str,
     /,
     *,
@@ -192,8 +173,6 @@ def remove_recipient(
 
     Parameters
     ----------
-    share
-        The id or the name of the share.
     recipient
         The id or the name of the recipient.
     """

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from headwater_client.cli.arguments.documents import document, json_object
-from headwater_client.cli.arguments.names import InputFile
+from headwater_client.cli.arguments.names import InputFile, SourceName
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.cli.state_changes import change_state
@@ -40,22 +40,17 @@ def create(file: InputFile, /, *, service: ServiceChoice = SERVICE, output: Outp
     output.done(f"Source {made.name} has the id {made.id}.", made)
 
 
-def show(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(source: SourceName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a source: its settings, its position, its last round and its last error.
 
     Example: `headwater sources show invoices`
-
-    Parameters
-    ----------
-    source
-        The id or the name of the source.
     """
     with service.client() as client:
         output.item(client.get_source(source))
 
 
 def run(
-    source: str, /, *, wait: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    source: SourceName, /, *, wait: float = 600, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Start a round now, and wait for its rows.
 
@@ -63,8 +58,6 @@ def run(
 
     Parameters
     ----------
-    source
-        The id or the name of the source.
     wait
         How many seconds to wait for the end; 0 does not wait.
     """
@@ -73,34 +66,29 @@ def run(
     output.item(job)
 
 
-def pause(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def pause(source: SourceName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Pause a source. A round that runs is finished.
 
     Example: `headwater sources pause invoices`
-
-    Parameters
-    ----------
-    source
-        The id or the name of the source.
     """
     change_state(service, output, lambda client: client.pause_source(source))
 
 
-def resume(source: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def resume(source: SourceName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Resume a source, also after it has failed or finished.
 
     Example: `headwater sources resume invoices`
-
-    Parameters
-    ----------
-    source
-        The id or the name of the source.
     """
     change_state(service, output, lambda client: client.pause_source(source, paused=False))
 
 
 def reset(
-    source: str, /, *, position: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    source: SourceName,
+    /,
+    *,
+    position: str | None = None,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
 ) -> None:
     """Move a source to a position, after which it reads everything again.
 
@@ -108,8 +96,6 @@ def reset(
 
     Parameters
     ----------
-    source
-        The id or the name of the source.
     position
         The position as a JSON object, in the form that `show` prints; by default the beginning.
     """
@@ -119,15 +105,10 @@ def reset(
     output.done(f"Source {moved.name} is at {msgspec.json.encode(moved.position).decode()}.", moved)
 
 
-def delete(source: str, /, *, service: ServiceChoice = SERVICE) -> None:
+def delete(source: SourceName, /, *, service: ServiceChoice = SERVICE) -> None:
     """Delete a source. Its dataset and its rows stay.
 
     Example: `headwater sources delete invoices`
-
-    Parameters
-    ----------
-    source
-        The id or the name of the source.
     """
     with service.client() as client:
         client.delete_source(source)

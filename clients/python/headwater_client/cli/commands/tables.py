@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headwater_client.cli.arguments.names import Names, Texts
+from headwater_client.cli.arguments.names import DatasetName, Names, Texts
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn, bytes_text
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -36,7 +36,7 @@ _MARKS: Final[Sequence[TableColumn[PartitionMark]]] = (
 
 
 def compact(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     partitions: Texts = None,
@@ -50,8 +50,6 @@ def compact(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     partitions
         A glob of partition paths, such as day=2026-11-*. May be repeated.
     wait
@@ -76,7 +74,7 @@ def _compacted(result: Mapping[str, Any]) -> str:
 
 
 def clean(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     versions: int | None = None,
@@ -91,8 +89,6 @@ def clean(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     versions
         Keep this number of versions; without --versions and --days, what the dataset's history says.
     days
@@ -107,7 +103,7 @@ def clean(
 
 
 def cluster(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     columns: Names = None,
@@ -123,8 +119,6 @@ def cluster(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     columns
         The columns; by default those of the dataset's clustering.
     order
@@ -140,7 +134,7 @@ def cluster(
 
 
 def analyze(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     wait: float = 600,
@@ -153,8 +147,6 @@ def analyze(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     wait
         How many seconds to wait for the end; 0 does not wait.
     """
@@ -164,7 +156,7 @@ def analyze(
 
 
 def files(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     version: int | None = None,
@@ -179,8 +171,6 @@ def files(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     version
         The number of the version; by default the latest.
     partition
@@ -193,7 +183,7 @@ def files(
 
 
 def list_partitions(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     version: int | None = None,
@@ -206,8 +196,6 @@ def list_partitions(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     version
         The number of the version; by default the latest.
     """
@@ -216,7 +204,7 @@ def list_partitions(
 
 
 def end_partitions(
-    dataset: str, /, *paths: str, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    dataset: DatasetName, /, *paths: str, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """Mark partitions as done: they get no more input. All of them are marked, or none.
 
@@ -224,8 +212,6 @@ def end_partitions(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     paths
         The paths of the partitions.
     """

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headwater_client.cli.arguments.names import Before, Count, Names
+from headwater_client.cli.arguments.names import Before, Count, DatasetName, Names
 from headwater_client.cli.arguments.points import point
 from headwater_client.cli.failure import CommandError
 from headwater_client.cli.printing.jobs_output import print_job
@@ -20,7 +20,7 @@ _WAIT_SECONDS: Final = 600.0
 
 
 def log(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     limit: Count = 50,
@@ -38,8 +38,6 @@ def log(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     limit
         How many entries, at most.
     action
@@ -61,7 +59,7 @@ def log(
 
 
 def diff(
-    dataset: str,
+    dataset: DatasetName,
     since: str,
     until: str | None = None,
     /,
@@ -78,8 +76,6 @@ def diff(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     since
         A version such as 12, the name of a tag, a time such as 2026-11-29 (UTC), or 1h for an hour ago.
     until
@@ -103,7 +99,7 @@ def diff(
 
 
 def undo(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     writes: int = 1,
@@ -118,8 +114,6 @@ def undo(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     writes
         How many versions that writes have made.
     expected_version
@@ -133,7 +127,7 @@ def undo(
 
 
 def restore(
-    dataset: str,
+    dataset: DatasetName,
     to: str,
     /,
     *,
@@ -150,8 +144,6 @@ def restore(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     to
         A version such as 12, the name of a tag or savepoint, a time such as 2026-11-29 (UTC), or 1h for an hour ago.
     expected_version
@@ -165,7 +157,7 @@ def restore(
 
 
 def verify(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     version: int | None = None,
@@ -179,8 +171,6 @@ def verify(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     version
         The number of the version; by default the latest.
     wait
@@ -204,36 +194,28 @@ def verify(
     )
 
 
-def list_savepoints(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def list_savepoints(
+    dataset: DatasetName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """List the savepoints of a dataset by name.
 
     Example: `headwater savepoints orders`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
     """
     with service.client() as client:
         output.items(client.savepoints(dataset), _NAMED)
 
 
-def list_tags(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def list_tags(dataset: DatasetName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """List the tags of a dataset by name.
 
     Example: `headwater tags orders`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
     """
     with service.client() as client:
         output.items(client.tags(dataset), _NAMED)
 
 
 def savepoint(
-    dataset: str,
+    dataset: DatasetName,
     name: str,
     /,
     *,
@@ -249,8 +231,6 @@ def savepoint(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     name
         The name of the savepoint.
     version
@@ -268,7 +248,7 @@ def savepoint(
 
 
 def tag(
-    dataset: str,
+    dataset: DatasetName,
     name: str,
     /,
     *,
@@ -284,8 +264,6 @@ def tag(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     name
         The name of the tag.
     version
@@ -300,15 +278,13 @@ def tag(
     print_job(output, dataset, job)
 
 
-def delete_savepoint(dataset: str, name: str, /, *, service: ServiceChoice = SERVICE) -> None:
+def delete_savepoint(dataset: DatasetName, name: str, /, *, service: ServiceChoice = SERVICE) -> None:
     """End a savepoint: its version is kept no longer than the history says.
 
     Example: `headwater savepoints delete orders before-import`
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     name
         The name of the savepoint.
     """
@@ -317,15 +293,13 @@ def delete_savepoint(dataset: str, name: str, /, *, service: ServiceChoice = SER
     print(f"Savepoint {name} is deleted.")
 
 
-def delete_tag(dataset: str, name: str, /, *, service: ServiceChoice = SERVICE) -> None:
+def delete_tag(dataset: DatasetName, name: str, /, *, service: ServiceChoice = SERVICE) -> None:
     """End a tag: its version is kept no longer than the history says.
 
     Example: `headwater tags delete orders q3`
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     name
         The name of the tag.
     """

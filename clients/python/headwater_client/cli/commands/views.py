@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headwater_client.cli.arguments.documents import document
-from headwater_client.cli.arguments.names import InputFile, Names
+from headwater_client.cli.arguments.names import InputFile, Names, ViewName
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.jobs_output import print_job
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
@@ -89,7 +89,7 @@ def create(
 
 
 def show(
-    view: str,
+    view: ViewName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -98,18 +98,13 @@ def show(
     """Print a view: its query, its state, and how far it has read.
 
     Example: `headwater views show states`
-
-    Parameters
-    ----------
-    view
-        The id or the name of the view.
     """
     with service.client() as client:
         output.item(client.get_view(view))
 
 
 def refresh(
-    view: str,
+    view: ViewName,
     /,
     *,
     wait: float = 600,
@@ -122,8 +117,6 @@ def refresh(
 
     Parameters
     ----------
-    view
-        The id or the name of the view.
     wait
         How many seconds to wait for the end; 0 does not wait.
     """
@@ -133,7 +126,7 @@ def refresh(
 
 
 def pause(
-    view: str,
+    view: ViewName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -142,17 +135,12 @@ def pause(
     """Pause the automatic refreshes of a view.
 
     Example: `headwater views pause states`
-
-    Parameters
-    ----------
-    view
-        The id or the name of the view.
     """
     change_state(service, output, lambda client: client.pause_view(view))
 
 
 def resume(
-    view: str,
+    view: ViewName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -161,17 +149,12 @@ def resume(
     """Resume the automatic refreshes of a view.
 
     Example: `headwater views resume states`
-
-    Parameters
-    ----------
-    view
-        The id or the name of the view.
     """
     change_state(service, output, lambda client: client.pause_view(view, paused=False))
 
 
 def delete(
-    view: str,
+    view: ViewName,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -179,11 +162,6 @@ def delete(
     """Delete a view with its rows and its feed.
 
     Example: `headwater views delete states`
-
-    Parameters
-    ----------
-    view
-        The id or the name of the view.
     """
     with service.client() as client:
         client.delete_view(view)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from headwater_client.cli.arguments.names import Count, Names, Texts
+from headwater_client.cli.arguments.names import Count, Names, Texts, WebhookId
 from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -134,7 +134,7 @@ def create(
 
 
 def show(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -143,18 +143,13 @@ def show(
     """Print a webhook.
 
     Example: `headwater webhooks show 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     with service.client() as client:
         output.item(client.get_webhook(webhook))
 
 
 def send_test(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -163,18 +158,13 @@ def send_test(
     """Send a message of type webhook.test now, and print what the receiver answers.
 
     Example: `headwater webhooks test 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     with service.client() as client:
         output.item(client.try_webhook(webhook))
 
 
 def pause(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -183,17 +173,12 @@ def pause(
     """Pause a webhook.
 
     Example: `headwater webhooks pause 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     change_state(service, output, lambda client: client.change_webhook(webhook, state="paused"))
 
 
 def resume(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -202,17 +187,12 @@ def resume(
     """Resume a webhook.
 
     Example: `headwater webhooks resume 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     change_state(service, output, lambda client: client.change_webhook(webhook, state="active"))
 
 
 def rotate(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -221,11 +201,6 @@ def rotate(
     """Make another secret, and print it. For a day, messages are also signed with the previous one.
 
     Example: `headwater webhooks rotate 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     with service.client() as client:
         secret = client.rotate_webhook_secret(webhook)
@@ -233,7 +208,7 @@ def rotate(
 
 
 def deliveries(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     state: DeliveryState | None = None,
@@ -247,8 +222,6 @@ def deliveries(
 
     Parameters
     ----------
-    webhook
-        The id of the webhook.
     state
         Only those in this state.
     limit
@@ -259,7 +232,7 @@ def deliveries(
 
 
 def attempts(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -268,18 +241,13 @@ def attempts(
     """List the latest ten attempts of a webhook, with what its receiver answered.
 
     Example: `headwater webhooks attempts 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     with service.client() as client:
         output.items(client.webhook_attempts(webhook), _ATTEMPTS)
 
 
 def redeliver(
-    webhook: str,
+    webhook: WebhookId,
     delivery: str | None = None,
     /,
     *,
@@ -292,8 +260,6 @@ def redeliver(
 
     Parameters
     ----------
-    webhook
-        The id of the webhook.
     delivery
         The id of the message; by default all dead messages.
     """
@@ -307,7 +273,7 @@ def redeliver(
 
 
 def delete(
-    webhook: str,
+    webhook: WebhookId,
     /,
     *,
     service: ServiceChoice = SERVICE,
@@ -315,11 +281,6 @@ def delete(
     """Delete a webhook.
 
     Example: `headwater webhooks delete 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
-
-    Parameters
-    ----------
-    webhook
-        The id of the webhook.
     """
     with service.client() as client:
         client.delete_webhook(webhook)

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from headwater_client.cli.arguments.moments import instant
+from headwater_client.cli.arguments.names import TenantOrOwn
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
 from headwater_client.models import Grant, Key
@@ -28,16 +29,11 @@ _COLUMNS: Final[Sequence[TableColumn[Key]]] = (
 
 
 def list_keys(
-    *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    *, tenant: TenantOrOwn = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
 ) -> None:
     """List API keys, without their texts.
 
     Example: `headwater keys`
-
-    Parameters
-    ----------
-    tenant
-        The id or the name of a tenant; by default the tenant of the own key.
     """
     with service.client() as client:
         output.items(client.api_keys(tenant=tenant), _COLUMNS)
@@ -50,7 +46,7 @@ def create(
     scope: Annotated[Sequence[str], Parameter(negative="")],
     datasets: Annotated[Sequence[str] | None, Parameter(negative="")] = None,
     expires_at: Annotated[datetime | None, Parameter(converter=instant)] = None,
-    tenant: str | None = None,
+    tenant: TenantOrOwn = None,
     service: ServiceChoice = SERVICE,
     output: Output = OUTPUT,
 ) -> None:
@@ -68,8 +64,6 @@ def create(
         A pattern of the datasets that it reaches, such as orders_*. May be repeated; by default all.
     expires_at
         When it expires, such as 2027-01-01 (UTC) or 90d (from now); by default never.
-    tenant
-        The id or the name of a tenant; by default the tenant of the own key.
     """
     grants = None if datasets is None else [Grant(datasets=pattern) for pattern in datasets]
     with service.client() as client:
@@ -79,7 +73,12 @@ def create(
 
 
 def show(
-    key: str, /, *, tenant: str | None = None, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+    key: str,
+    /,
+    *,
+    tenant: TenantOrOwn = None,
+    service: ServiceChoice = SERVICE,
+    output: Output = OUTPUT,
 ) -> None:
     """Print an API key, without its text.
 
@@ -89,14 +88,12 @@ def show(
     ----------
     key
         The id of the key.
-    tenant
-        The id or the name of a tenant; by default the tenant of the own key.
     """
     with service.client() as client:
         output.item(client.get_key(key, tenant=tenant))
 
 
-def revoke(key: str, /, *, tenant: str | None = None, service: ServiceChoice = SERVICE) -> None:
+def revoke(key: str, /, *, tenant: TenantOrOwn = None, service: ServiceChoice = SERVICE) -> None:
     """Revoke an API key, at once and for good.
 
     Example: `headwater keys revoke 01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2`
@@ -105,8 +102,6 @@ def revoke(key: str, /, *, tenant: str | None = None, service: ServiceChoice = S
     ----------
     key
         The id of the key.
-    tenant
-        The id or the name of a tenant; by default the tenant of the own key.
     """
     with service.client() as client:
         client.revoke_key(key, tenant=tenant)

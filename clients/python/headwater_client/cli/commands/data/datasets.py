@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from headwater_client.cli.arguments.documents import json_of
-from headwater_client.cli.arguments.names import InputFile, Names, Texts
+from headwater_client.cli.arguments.names import DatasetName, InputFile, Names, Texts
 from headwater_client.cli.arguments.schema_text import columns_of
 from headwater_client.cli.arguments.write_flags import pair
 from headwater_client.cli.failure import CommandError, ExitCode
@@ -43,15 +43,10 @@ def list_datasets(*, label: Texts = None, service: ServiceChoice = SERVICE, outp
         output.items(client.datasets(labels=labels), _LIST)
 
 
-def show(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def show(dataset: DatasetName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
     """Print a dataset: its columns, its size, and how far its feed is.
 
     Example: `headwater show orders`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
     """
     with service.client() as client:
         found = client.get_dataset(dataset)
@@ -137,15 +132,15 @@ def create(
     output.done(f"Dataset {made.name} has the id {made.id}.", made)
 
 
-def rename(dataset: str, to: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def rename(
+    dataset: DatasetName, to: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """Give a dataset another name. It keeps its id.
 
     Example: `headwater rename orders orders_2026`
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     to
         The new name.
     """
@@ -155,7 +150,7 @@ def rename(dataset: str, to: str, /, *, service: ServiceChoice = SERVICE, output
 
 
 def delete(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     confirm: Annotated[str, Parameter()],
@@ -167,8 +162,6 @@ def delete(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     confirm
         The same, once more.
     """

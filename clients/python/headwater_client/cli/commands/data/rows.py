@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from headwater_client.cli.arguments.names import Before, Count, Flag, Names, Texts
+from headwater_client.cli.arguments.names import Before, Count, DatasetName, Flag, Names, Texts
 from headwater_client.cli.printing.changes_output import print_changes
 from headwater_client.cli.printing.output import OUTPUT, Output
 from headwater_client.cli.printing.rows_output import ROW_OUTPUT, TABLE_ROWS, RowOutput
@@ -17,7 +17,7 @@ _PAGE_ROWS: Final = 10_000
 
 
 def rows(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     where: str | None = None,
@@ -43,8 +43,6 @@ def rows(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     where
         A filter, such as "price > 10 AND day < DATE '2026-01-01'".
     columns
@@ -87,7 +85,7 @@ def rows(
 
 
 def get(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *key: str,
     history: Flag = False,
@@ -106,8 +104,6 @@ def get(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     key
         The values of the key, in the order of its fields.
     history

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headwater_client.cli.arguments.names import Flag
+from headwater_client.cli.arguments.names import DatasetName, Flag
 from headwater_client.cli.arguments.schema_text import columns_of
 from headwater_client.cli.printing.output import OUTPUT, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
@@ -20,22 +20,19 @@ _COLUMNS: Final[Sequence[TableColumn[Field]]] = (
 )
 
 
-def list_columns(dataset: str, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
+def list_columns(
+    dataset: DatasetName, /, *, service: ServiceChoice = SERVICE, output: Output = OUTPUT
+) -> None:
     """List the columns of a dataset, with the ids that they keep.
 
     Example: `headwater schema orders`
-
-    Parameters
-    ----------
-    dataset
-        The name or the id of the dataset.
     """
     with service.client() as client:
         output.items(client.get_schema(dataset).fields, _COLUMNS)
 
 
 def add(
-    dataset: str,
+    dataset: DatasetName,
     columns: str,
     /,
     *,
@@ -49,8 +46,6 @@ def add(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     columns
         The columns, such as discount:decimal(9,2),note:string.
     dry_run
@@ -61,7 +56,7 @@ def add(
 
 
 def drop(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *columns: str,
     dry_run: Flag = False,
@@ -76,8 +71,6 @@ def drop(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     columns
         The names of the columns.
     dry_run
@@ -87,7 +80,7 @@ def drop(
 
 
 def rename(
-    dataset: str,
+    dataset: DatasetName,
     column: str,
     to: str,
     /,
@@ -104,8 +97,6 @@ def rename(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     column
         The present name.
     to

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from headwater_client.cli.arguments.names import Names, Texts
+from headwater_client.cli.arguments.names import DatasetName, Names, Texts
 from headwater_client.cli.arguments.positions import position
 from headwater_client.cli.feed import resumed
 from headwater_client.cli.printing.changes_output import print_changes
@@ -17,7 +17,7 @@ _LAST: Final = 20
 
 
 def tail(
-    dataset: str,
+    dataset: DatasetName,
     /,
     *,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), negative="")] = False,
@@ -39,8 +39,6 @@ def tail(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     follow
         Wait for further changes, until Ctrl-C.
     since

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TransferSpeedColumn
 
 from headwater_client.cli.arguments.input_file import InputFormat, RowsFile, WatchedFile, rows_file
 from headwater_client.cli.arguments.missing_columns import missing_columns
-from headwater_client.cli.arguments.names import InputFile
+from headwater_client.cli.arguments.names import DatasetName, InputFile
 from headwater_client.cli.arguments.write_flags import (
     NO_NEW_DATASET,
     WRITE_FLAGS,
@@ -41,7 +41,7 @@ _WHOLE_ROWS: Final = ("event_time", "commit_time")
 
 
 def write(
-    dataset: str,
+    dataset: DatasetName,
     file: InputFile,
     /,
     *,
@@ -69,8 +69,6 @@ def write(
 
     Parameters
     ----------
-    dataset
-        The name or the id of the dataset.
     file
         The file; - reads the standard input.
     format
