@@ -168,7 +168,7 @@ types: setup ## mypy, strict on the table format and the use cases
 contracts: setup ## the direction of imports
 	@$(BIN)/lint-imports
 
-openapi: setup ## write the schema that the service serves to openapi/openapi.json, the Python client's values of it, and the tables of docs/api.md
+openapi: setup ## write the schema that the service serves to openapi/openapi.json, the Python client's values of it, and the tables of members in docs
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 	@$(BIN)/python -m clients.generator

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/api.md that are made from the OpenAPI document, between their marks.
+"""Writes the tables of documents that are made from the OpenAPI document, between their marks.
 
 python -m tests.docs.api_members
 
@@ -18,12 +18,14 @@ from tests.docs.api_values import default_of, shown_type
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENT: Final = ROOT / "docs" / "api.md"
+DOCUMENTS: Final = (DOCUMENT, ROOT / "docs" / "kafka.md", ROOT / "docs" / "table-services.md")
+"""Those with such tables."""
 _MARKED: Final = re.compile(
     r"(<!-- (members|kinds|parameters) of ([^>]+?) -->\n)(.*?)(<!-- end -->)", re.MULTILINE | re.DOTALL
 )
 
-_BODY: Final = re.compile(r"(Create(?!d)|Update|Put|Rotate|End)[A-Z]")
-"""The names of schemas of requests, whose members have defaults."""
+_BODY: Final = re.compile(r"(Create(?!d)|Update|Put|Rotate|End)[A-Z]|.*Policy$")
+"""The names of schemas of requests, and of settings, whose members have defaults."""
 
 
 def openapi() -> dict[str, Any]:
@@ -103,4 +105,5 @@ def _line(cells: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(published(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in DOCUMENTS:
+        page.write_text(published(page.read_text(encoding="utf-8")), encoding="utf-8")

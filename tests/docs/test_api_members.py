@@ -1,31 +1,39 @@
-"""The tables of docs/api.md are those of the OpenAPI document."""
+"""The tables of members in documents are those of the OpenAPI document."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.api_members import DOCUMENT, by_hand, marked, openapi, published
+from tests.docs.api_members import DOCUMENT, DOCUMENTS, ROOT, by_hand, marked, openapi, published
 from tests.docs.api_values import default_of, shown_type
 
 
-def test_tables_equal_the_openapi_document() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_tables_equal_the_openapi_document(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     assert text == published(text), "write them again: make -o setup openapi"
 
 
-def test_marks_are_whole_and_name_each_thing_once() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_marks_are_whole_and_name_each_thing_once(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     names = marked(text)
-    assert len(names) > 20
+    assert names
     assert len(set(names)) == len(names)
     assert (
         len(names)
         == text.count("<!-- end -->")
         == len(re.findall(r"<!-- (?:members|kinds|parameters) of ", text))
     )
+
+
+def test_each_page_with_marks_is_written() -> None:
+    pages = (ROOT / "docs").glob("*.md")
+    assert {page for page in pages if marked(page.read_text(encoding="utf-8"))} == set(DOCUMENTS)
 
 
 def test_no_table_of_members_is_written_by_hand() -> None:

@@ -190,17 +190,19 @@ class TopicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How to write to a topic."""
 
     format: TopicFormat = TopicFormat.JSON
-    """The format of keys and values: `json`, or `avro` with a schema registry."""
+    """The format of keys and values: `json`, the default, or `avro` with a schema registry."""
     registry_url: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
     """The schema registry, which has Confluent's REST API. Required by `avro`."""
     registry_username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
     """The name by which the service identifies itself to the registry."""
     value: TopicValue = TopicValue.CHANGE
-    """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
+    """`change`, the default: the change as JSON, as the feed has it in the `form` of the webhook. `row`: the row alone,
+    and for a deletion a tombstone, which compaction of the topic understands; needs the form `upsert` and a record key.
+    """
     security_protocol: Protocol = Protocol.PLAINTEXT
-    """How connections are encrypted, and whether the service identifies itself."""
+    """How connections are encrypted, and whether the service identifies itself; by default `plaintext`."""
     sasl_mechanism: Mechanism = Mechanism.PLAIN
-    """How the password, which is the `secret`, is sent."""
+    """How the password, which is the `secret` of the webhook, is sent; by default `PLAIN`."""
     username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
     """The name by which the service identifies itself."""
     certificate_authority: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None

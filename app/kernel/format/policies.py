@@ -60,21 +60,25 @@ class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
     """Keeps rows ordered by `columns`: a file group is clustered once it has this number of unordered bytes."""
 
     columns: list[str]
-    """The columns to order by."""
+    """The columns to order by, 1 to 8; no lists, maps or structs."""
     order: ClusterOrder = ClusterOrder.LINEAR
-    """How the order of several columns is combined."""
+    """How the order of several columns is combined; by default `linear`."""
     unclustered_bytes: int = 64 * 1024 * 1024
-    """The number of unordered bytes of a file group from which on it is clustered."""
+    """A file group is clustered once this number of its bytes is not in this order; without a record key a partition,
+    all its groups together.
+    """
 
 
 class AnalysisPolicy(_Policy, frozen=True, kw_only=True):
     """The table is analyzed after its first commit, and again once it reaches one of these limits; null is no limit."""
 
     changed_ratio: float | None = 0.2
-    """The changes of the feed since the last analysis, to the rows of the table at that time; at least 1,000 changes.
+    """The changes of the feed since the last analysis, to the rows at that time: 0.2 is one change for five rows. At
+    least 1,000 changes, so that a small table is not analyzed after every write. Not reached by a dataset without a
+    feed; null for no such limit.
     """
     versions: int | None = None
-    """The number of versions since the last analysis."""
+    """The number of versions since the last analysis; null for no such limit."""
 
 
 class HistoryPolicy(_Policy, frozen=True, kw_only=True):
@@ -84,9 +88,11 @@ class HistoryPolicy(_Policy, frozen=True, kw_only=True):
     """
 
     versions: int | None = None
-    """The number of latest versions that stay readable; null for no limit of number."""
+    """This number of latest versions is kept, 1 or more; null: no version is kept for its number."""
     seconds: int | None = None
-    """Versions stay readable for this time after the next version; null for no limit of age."""
+    """A version is kept if it was the latest at any time within this number of seconds, 0 or more; null: no version is
+    kept for its age.
+    """
 
 
 class TimelinePolicy(_Policy, frozen=True, kw_only=True):
@@ -127,9 +133,11 @@ class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
     """A partition is done once nothing was written to it for `idle_seconds`. With `marker`, a file marks it as done."""
 
     idle_seconds: int | None = None
-    """The time without writes after which a partition is done; null: never automatically."""
+    """The seconds for which a partition must not have been written, from 1 to 2,147,483,647; null: partitions must be
+    marked done explicitly.
+    """
     marker: bool = False
-    """Whether a marker file is written to a partition that is done."""
+    """Whether a file `_SUCCESS` in the folder of a partition marks it, too."""
 
 
 class MetastorePolicy(_Policy, frozen=True, kw_only=True):

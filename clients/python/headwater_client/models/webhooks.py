@@ -39,17 +39,19 @@ class CreateTopicOptions(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """How to write to a topic; a member that is left out has its default."""
 
     format: TopicFormat | None = None
-    """The format of keys and values: `json`, or `avro` with a schema registry."""
+    """The format of keys and values: `json`, the default, or `avro` with a schema registry."""
     registry_url: str | None = None
     """The schema registry, which has Confluent's REST API. Required by `avro`."""
     registry_username: str | None = None
     """The name by which the service identifies itself to the registry."""
     value: TopicValue | None = None
-    """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
+    """`change`, the default: the change as JSON, as the feed has it in the `form` of the webhook. `row`: the row alone,
+    and for a deletion a tombstone, which compaction of the topic understands; needs the form `upsert` and a record key.
+    """
     security_protocol: Protocol | None = None
-    """How connections are encrypted, and whether the service identifies itself."""
+    """How connections are encrypted, and whether the service identifies itself; by default `plaintext`."""
     sasl_mechanism: Mechanism | None = None
-    """How the password, which is the `secret`, is sent."""
+    """How the password, which is the `secret` of the webhook, is sent; by default `PLAIN`."""
     username: str | None = None
     """The name by which the service identifies itself."""
     certificate_authority: str | None = None
@@ -144,17 +146,19 @@ class TopicOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to write to a topic."""
 
     format: str | None = None
-    """The format of keys and values: `json`, or `avro` with a schema registry."""
+    """The format of keys and values: `json`, the default, or `avro` with a schema registry."""
     registry_url: str | None = None
     """The schema registry, which has Confluent's REST API. Required by `avro`."""
     registry_username: str | None = None
     """The name by which the service identifies itself to the registry."""
     value: str | None = None
-    """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
+    """`change`, the default: the change as JSON, as the feed has it in the `form` of the webhook. `row`: the row alone,
+    and for a deletion a tombstone, which compaction of the topic understands; needs the form `upsert` and a record key.
+    """
     security_protocol: str | None = None
-    """How connections are encrypted, and whether the service identifies itself."""
+    """How connections are encrypted, and whether the service identifies itself; by default `plaintext`."""
     sasl_mechanism: str | None = None
-    """How the password, which is the `secret`, is sent."""
+    """How the password, which is the `secret` of the webhook, is sent; by default `PLAIN`."""
     username: str | None = None
     """The name by which the service identifies itself."""
     certificate_authority: str | None = None
