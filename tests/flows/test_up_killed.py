@@ -1,4 +1,6 @@
-"""`headwater up` under writes while each of its processes is killed in turn, and the files that this leaves."""
+"""`headwater up` under writes while each of its processes is killed in turn, the files that this leaves, and a start
+after the operator key was lost.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,19 @@ class Up:
     # Every process that was there at some time.
     processes: dict[int, psutil.Process] = field(default_factory=dict)
 
-    def start(self) -> None:
+    def command(self, *flags: str) -> list[str]:
+        return [sys.executable, "-m", "clients.cli", "up", "--port", "0", "--data", str(self.data), *flags]
+
+    def environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
-        own |= {"TMPDIR": str(self.temporary), "HEADWATER_SPARK_MASTER": "local[2]"}
+        return own | {"TMPDIR": str(self.temporary), "HEADWATER_SPARK_MASTER": "local[2]"}
+
+    def start(self, *flags: str) -> None:
         with (self.data.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "clients.cli", "up", "--port", "0", "--data", str(self.data)],
+                self.command(*flags),
                 cwd=ROOT,
-                env=own,
+                env=self.environment(),
                 stdout=log,
                 stderr=log,
             )
@@ -228,3 +235,31 @@ def test_no_write_is_lost_or_doubled_and_no_file_is_left_whatever_is_killed(up: 
     counters = {path.name for path in Path("/tmp").glob("hsperfdata_*/*")}
     assert counters.isdisjoint(map(str, up.processes))
     assert [path for name in ("jvm", "spark") for path in (up.data / name).rglob("*")] == []
+
+
+def test_a_lost_operator_key_is_replaced_by_another_one_and_revoked(up: Up) -> None:
+    up.start()
+    writer, key_file = Writer(up=up), up.data / "operator.key"
+    writer.register()
+    with writer.client() as client:
+        lost = client.get("/me").json()["key"]["id"]
+    up.stop()
+    command = up.command("--new-operator-key")
+    refused = subprocess.run(
+        command, cwd=ROOT, env=up.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == 1
+    assert f"{key_file} has a key already: move it away" in refused.stderr
+    lost_key = key_file.read_text().strip()
+    key_file.unlink()
+    up.start("--new-operator-key")
+    assert up.note()["api_key"] == key_file.read_text().strip() != lost_key
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    with writer.client() as client:
+        assert {"operate", "manage", "read", "write"} <= set(client.get("/me").json()["scopes"])
+        assert client.get(f"/datasets/{writer.dataset}").json()["name"] == "kills"
+        with_lost_key = {"Authorization": f"Bearer {lost_key}"}
+        assert client.get("/me", headers=with_lost_key).status_code == 200
+        assert client.delete(f"/keys/{lost}").status_code == 204
+        assert client.get("/me", headers=with_lost_key).status_code == 401
+    up.stop()
