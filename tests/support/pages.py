@@ -134,11 +134,12 @@ def submit(client: httpx2.Client, root: PageElement, action: str, /, **fields: s
     """Sends the form with this action as a browser does: its values, and those of `fields` in place of them."""
     forms = root.all("form", action=action, method="post")
     assert forms, f"no form leads to {action}"
-    data: dict[str, str | list[str]] = {**_values(forms[0]), **fields}
+    data: dict[str, str | list[str]] = {**form_values(forms[0]), **fields}
     return client.post(action, data=data)
 
 
-def _values(form: PageElement) -> dict[str, str]:
+def form_values(form: PageElement) -> dict[str, str]:
+    """The fields of a form as a browser sends them if nothing was changed."""
     values: dict[str, str] = {}
     for each in form:
         name = each.attributes.get("name")

@@ -63,7 +63,7 @@ def _form(parse: Callable[[bytes], Mapping[str, list[str]]], body: bytes) -> Con
 
 
 def _fields(body: bytes) -> Mapping[str, list[str]]:
-    return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX)
+    return parse_qs(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
 
 
 def _fields_of_parts(content_type: str, body: bytes) -> Mapping[str, list[str]]:
