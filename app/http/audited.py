@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -29,6 +30,8 @@ from app.http.protocols import INNER, client_address
 from app.http.request import ACT_BODY, DATASET_NAME
 
 _ACT: Final = "headwater_act"
+_SIGN_IN: Final = "headwater_sign_in"
+_SIGN_IN_OPERATION: Final = "sign_in"
 # Requests that make something, though they need no scope of administration.
 _CREATIONS: Final = frozenset({"create_dataset", "create_view", "create_export"})
 # Members of bodies whose values are recorded; of all others, only the name is, for they may contain secrets.
@@ -38,6 +41,23 @@ _VALUES: Final = frozenset(
 _VALUE_BYTES_MAX: Final = 1_000
 _MEMBERS_MAX: Final = 50
 _TEXT_CHARACTERS_MAX: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignIn:
+    """An attempt to begin a session. `principal`: who it is; None for one that is refused.
+
+    `digest`: of the API key that was sent.
+    """
+
+    principal: Principal | None = None
+    digest: bytes | None = None
+
+
+def note_sign_in(connection: ASGIConnection[Any, Any, Any, Any], attempt: SignIn) -> None:
+    """Has the request recorded as this attempt, in place of an earlier one."""
+    scope: Any = connection.scope
+    scope["state"][_SIGN_IN] = attempt
 
 
 class AuditedRequests:
@@ -83,9 +103,13 @@ class AuditedRequests:
     def ended(self, scope: Any, status: int) -> None:
         """After the response, or its failure (status 0)."""
         handler = scope.get("route_handler")
-        if not status or handler is None or handler.opt.get(PUBLIC) or handler.operation_id is None:
+        if not status or handler is None:
             return
         state = scope["state"]
+        if _SIGN_IN in state:
+            self._audit.count(_sign_in_access(scope, state[_SIGN_IN], status))
+        if handler.opt.get(PUBLIC) or handler.operation_id is None:
+            return
         principal: Principal | None = scope.get("user")
         outcome = outcome_of(status)
         has_access = outcome is AccessOutcome.ALLOWED
@@ -113,12 +137,29 @@ def _is_act(method: str, handler: BaseRouteHandler) -> bool:
     return administers or getattr(handler, "operation_id", None) in _CREATIONS
 
 
+def _sign_in_access(scope: Any, attempt: SignIn, status: int) -> Access:
+    return Access(
+        caller=Caller() if attempt.principal is None else _caller(attempt.principal),
+        operation=_requested(scope, _SIGN_IN_OPERATION),
+        outcome=outcome_of(status),
+        status=status,
+        code=scope["state"].get(PROBLEM_CODE),
+        via=AccessVia.CONSOLE,
+        address=client_address(scope) or None,
+        digest=attempt.digest if attempt.principal is None else None,
+    )
+
+
 def _operation(scope: Any, handler: Any) -> RequestedOperation:
+    return _requested(scope, str(handler.operation_id))
+
+
+def _requested(scope: Any, operation: str) -> RequestedOperation:
     path = "/".join(
         f"{{{part[1:-1].partition(':')[0]}}}" if part.startswith("{") else part
         for part in scope["path_template"].split("/")
     )
-    return RequestedOperation(id=str(handler.operation_id), method=scope["method"], path=path)
+    return RequestedOperation(id=operation, method=scope["method"], path=path)
 
 
 def _caller(principal: Principal) -> Caller:

@@ -58,7 +58,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 class Access(msgspec.Struct, frozen=True, kw_only=True):
     """A decision about access. Equal ones are counted. `dataset`: only of requests that were carried out.
 
-    `address`: only of others. `digest`: of the credential of a request that was not authenticated.
+    `address`: only of others, and of sign-ins. `digest`: of the credential of a request that was not authenticated.
     """
 
     caller: Caller
@@ -92,7 +92,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None
     """The name of the key then; null without one."""
     operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
-    """What was requested, as the OpenAPI document names it."""
+    """What was requested, as the OpenAPI document names it; `sign_in` for a sign-in to the console."""
     method: str
     """The method of the request."""
     path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]

@@ -20,10 +20,9 @@ class Sessions:
         """A session of a verified credential. Raises Unavailable."""
         return self.store.begin(principal)
 
-    def follow(self, secret: str) -> NewSession | None:
-        """A session by a link, which is used up; None for one that was used or has ended. Raises Unavailable."""
-        principal = self.store.follow_link(secret)
-        return None if principal is None else self.store.begin(principal)
+    def follow(self, secret: str) -> Principal | None:
+        """Whose link this is, which is used up; None for one that was used or has ended. Raises Unavailable."""
+        return self.store.follow_link(secret)
 
     def link(self, principal: Principal) -> NewLink:
         """A link that signs in once, as the key of the principal. Raises Forbidden, Unavailable."""

@@ -133,6 +133,19 @@ def refused_again(client: httpx2.Client, back: str) -> bool:
     return "begin again" in refused(client, back).text
 
 
+def test_sign_in_is_in_the_audit_as_its_person(
+    browser: Callable[[], httpx2.Client], issuer: LocalIssuer, service: Service
+) -> None:
+    issuer.access_claims["scope"] = "read manage"
+    client = browser()
+    back = back_from(sent_to(client))
+    assert client.get(back).status_code == 303
+    assert refused_again(browser(), back)
+    service.api.counts.flush(everything=True)
+    rows = page(client, "/console/audit?operation=sign_in").one("table").rows()[1:]
+    assert ["ada" in row[1] and "303" in row[4] for row in rows] == [True]
+
+
 def test_client_with_a_secret_sends_it(
     browser: Callable[[], httpx2.Client], issuers: tuple[LocalIssuer, ...], tenant: str
 ) -> None:

@@ -24,6 +24,7 @@ from app.features.console.handlers.sign_in_page import (
     sign_in,
 )
 from app.features.console.service import Sessions
+from app.http.audited import SignIn, note_sign_in
 from app.http.auth import PUBLIC
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
@@ -75,6 +76,7 @@ async def end_oidc(
     public_url: Provided[str],
 ) -> ApiResponse[str]:
     """The way back from an issuer: begins a session of the access token that it gives for the code."""
+    note_sign_in(request, SignIn())
     attempt = _attempt(request, public_url)
     if is_head(request.scope) or attempt is None:
         return html(sign_ins.page("", _OTHER), status=401)
@@ -87,7 +89,7 @@ async def end_oidc(
     except (SignInFailed, TokenRefused, Unavailable) as error:
         status = 503 if isinstance(error, Unavailable) else 401
         return html(sign_ins.page(attempt.target, _text(error)), status=status, cookies=cookies)
-    response = sign_in(request, session, attempt.target, public_url)
+    response = sign_in(request, principal, session, attempt.target, public_url)
     response.cookies = [*response.cookies, *cookies]
     return response
 

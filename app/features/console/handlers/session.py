@@ -9,7 +9,7 @@ import msgspec
 from litestar import get, post
 from litestar.params import QueryParameter
 
-from app.access.tenants.values import API_KEY, Principal
+from app.access.tenants.values import API_KEY, Principal, key_digest
 from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
@@ -22,6 +22,7 @@ from app.features.console.handlers.forms import read_small_form
 from app.features.console.handlers.responses import html, see_other
 from app.features.console.handlers.sign_in_page import SignIns, end_previous, sign_in
 from app.features.console.service import Sessions
+from app.http.audited import SignIn, note_sign_in
 from app.http.auth import PUBLIC, needs
 from app.http.credential_cache import Credentials
 from app.http.dependencies import Provided
@@ -105,6 +106,7 @@ async def begin_session(
     key, link, target = form.text("api_key"), form.text("link"), form.text("next")
     if link:
         return await _follow_link(request, sessions, sign_ins, credentials, threads, public_url, link, target)
+    note_sign_in(request, SignIn(digest=key_digest(key)))
     principal = (
         await credentials.principal(key, client_address(request.scope)) if API_KEY.fullmatch(key) else None
     )
@@ -112,7 +114,7 @@ async def begin_session(
         return html(sign_ins.page(target, _NO_KEY), status=401)
     session = await threads.run(sessions.begin, principal)
     await end_previous(request, sessions, credentials, threads, public_url)
-    return sign_in(request, session, target, public_url)
+    return sign_in(request, principal, session, target, public_url)
 
 
 @post("/console/session/end", opt=needs(None) | {SCHEME: CONSOLE_SESSIONS}, status_code=200)
@@ -139,12 +141,14 @@ async def _follow_link(
     target: str,
 ) -> ApiResponse[str]:
     """The response to the token of a link, which this uses up. Raises RateLimited, Unavailable."""
+    note_sign_in(request, SignIn())
     async with credentials.lookup(client_address(request.scope)):
-        session = await threads.run(sessions.follow, link)
-    if session is None:
+        principal = await threads.run(sessions.follow, link)
+    if principal is None:
         return html(sign_ins.page(target, _USED), status=401)
+    session = await threads.run(sessions.begin, principal)
     await end_previous(request, sessions, credentials, threads, public_url)
-    return sign_in(request, session, target, public_url)
+    return sign_in(request, principal, session, target, public_url)
 
 
 def _is_opened_by_reader(request: ApiRequest) -> bool:

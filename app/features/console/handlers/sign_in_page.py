@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 
 from app.access.oidc.code_flow import CodeFlow, SignInFailed
 from app.access.oidc.verifier import TokenVerifier
-from app.access.tenants.values import ActorKind, ActorSecret
+from app.access.tenants.values import ActorKind, ActorSecret, Principal
 from app.features.console.handlers.credentials import cookie_name, session_cookie
 from app.features.console.handlers.responses import see_other
 from app.features.console.rendering import render
 from app.features.console.service import Sessions
 from app.features.console.values import NewSession, has_form_of_secret
+from app.http.audited import SignIn, note_sign_in
 from app.http.credential_cache import Credentials
 from app.http.limits.threads import Threads
 from app.http.protocols import client_address
@@ -86,8 +87,11 @@ def own_page(target: str) -> str:
     return target if inside and target.isascii() and target.isprintable() else "/console"
 
 
-def sign_in(request: ApiRequest, session: NewSession, target: str, public_url: str) -> ApiResponse[str]:
-    """Sets the cookie of a session, and leads to the target."""
+def sign_in(
+    request: ApiRequest, principal: Principal, session: NewSession, target: str, public_url: str
+) -> ApiResponse[str]:
+    """Sets the cookie of a session of the principal, and leads to the target."""
+    note_sign_in(request, SignIn(principal=principal))
     return see_other(own_page(target), cookies=(session_cookie(request, session, public_url),))
 
 

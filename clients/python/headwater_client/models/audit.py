@@ -28,7 +28,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None
     """The name of the key then; null without one."""
     operation: str
-    """What was requested, as the OpenAPI document names it."""
+    """What was requested, as the OpenAPI document names it; `sign_in` for a sign-in to the console."""
     method: str
     """The method of the request."""
     path: str
