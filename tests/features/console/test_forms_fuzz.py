@@ -1,4 +1,4 @@
-"""Every form of every page with values that nobody should send: a page says what is wrong, and no other tenant changes.
+"""Every form of every page with hostile values: a page says what is wrong, and no other tenant changes.
 
 A case is a seed. CI runs one of them for each commit, `make test-shares` all.
 """
@@ -109,7 +109,7 @@ def other(own_service: Service) -> Iterator[ConsoleTenant]:
 
 
 class Visitor:
-    """Somebody who sends forms. A form may end the session: then another one begins, if the key still works."""
+    """A reader who sends forms. A form may end the session: then another one begins, if the key still works."""
 
     def __init__(self, service: Service, tenant: ConsoleTenant) -> None:
         self.client = httpx2.Client(
@@ -263,7 +263,7 @@ def _send_forms(visitor: Visitor, other: ConsoleTenant, random_: random.Random) 
 
 @pytest.fixture
 def visitor(own_service: Service, other: ConsoleTenant) -> Iterator[Visitor]:
-    """Somebody of the tenant that nothing changes."""
+    """A reader of the tenant that nothing changes."""
     visitor = Visitor(own_service, other)
     assert visitor.sign_in()
     yield visitor
