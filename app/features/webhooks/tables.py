@@ -137,7 +137,7 @@ alert_followers: Final = Table(
     Column("member", Text),
     integer_column("lease_epoch", default=0),
     timestamp_column("lease_until", nullable=True),
-    # When it is due: null for never, until there is an event.
+    # When it is due: 'infinity' and null for never, until there is an event.
     timestamp_column("wake_at", nullable=True),
     timestamp_column("moved_at", default=True),
     PrimaryKeyConstraint("tenant_id", "webhook_id"),

@@ -10,10 +10,11 @@ acceptance, and a heartbeat extends their leases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -22,14 +23,18 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    case,
     func,
+    literal_column,
     or_,
     select,
     update,
 )
 
 from app.infra.db.session import Database
-from app.infra.db.times import interval
+from app.infra.db.times import interval, lease_end
+
+_NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +90,25 @@ class ClaimColumns:
         """The values of a row whose claim ends. `due_at`: when it is to be claimed again; None for never."""
         return {self.owner.key: None, self.due_at.key: due_at, **self._until(None)}
 
+    def unless_woken(self, due_at: Any) -> ColumnElement[Any]:
+        """When a row is due after its claim: at a time that another transaction has set meanwhile, else at `due_at`."""
+        return case((self.due_at == self.until, due_at), else_=self.due_at)
+
+    def settle(
+        self, connection: Connection, row: ColumnElement[bool], epoch: int, after_seconds: float | None
+    ) -> None:
+        """Ends the claim of a row. It is due again as `due_after` says, unless it was woken meanwhile.
+
+        Changes nothing if the claim was lost.
+        """
+        due_at = self.unless_woken(due_after(after_seconds))
+        connection.execute(update(self.table).where(row, self.is_held(epoch)).values(self.released(due_at)))
+
+    def holds(self, connection: Connection, epoch: int, *conditions: ColumnElement[bool]) -> bool:
+        """Whether the row of these conditions has the claim of this epoch; it is locked until the transaction ends."""
+        query = select(self.epoch).where(*conditions, self.is_held(epoch)).with_for_update()
+        return connection.execute(query).one_or_none() is not None
+
     def end_of(
         self,
         database: Database,
@@ -118,6 +142,13 @@ class ClaimColumns:
 
     def _until(self, end: Any) -> dict[str, Any]:
         return {} if self.until is None else {self.until.key: end}
+
+
+def due_after(seconds: float | None) -> Any:
+    """When a row is due: after a time, for an infinite one never. Null for None, which each table has a meaning for."""
+    if seconds is None:
+        return None
+    return _NEVER if math.isinf(seconds) else lease_end(seconds)
 
 
 def tenants_in_turn(

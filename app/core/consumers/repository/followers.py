@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,11 +9,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
-    case,
     exists,
     func,
     insert,
-    literal_column,
     or_,
     select,
     update,
@@ -27,12 +24,10 @@ from app.core.consumers.repository.places import keep_version, stored_place
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
 from app.core.jobs.repository.outbox import post
-from app.infra.db.claims import ClaimColumns, tenants_in_turn
+from app.infra.db.claims import ClaimColumns, due_after, tenants_in_turn
 from app.infra.db.session import Database
-from app.infra.db.times import lease_end
 
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
-_NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 
 # Consumers whose position is in the feed of changes. The others are woken by the events that they count.
 IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
@@ -52,8 +47,6 @@ _DUE: Final = and_(
         FOLLOWER_CLAIMS.is_due(),
     ),
 )
-# When the follower is due has not been set since it was claimed.
-_NOT_WOKEN: Final = consumers.c.wake_at == consumers.c.lease_until
 _HEAD: Final = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
 
 
@@ -108,13 +101,8 @@ class FollowerStore:
         kept.
         """
         with self._database.tenant(tenant_id) as connection:
-            connection.execute(
-                update(consumers)
-                .where(
-                    _named(consumer.dataset_id, consumer.name), FOLLOWER_CLAIMS.is_held(consumer.lease_epoch)
-                )
-                .values(FOLLOWER_CLAIMS.released(_unless_woken(_wake_at(wake_after_seconds))))
-            )
+            named = _named(consumer.dataset_id, consumer.name)
+            FOLLOWER_CLAIMS.settle(connection, named, consumer.lease_epoch, wake_after_seconds)
 
     def end_claims(self, owner: str) -> None:
         """Frees the followers of every tenant that a worker has claimed: it has ended."""
@@ -122,7 +110,7 @@ class FollowerStore:
             self._database,
             owner,
             _IS_FOLLOWER,
-            due_at=_unless_woken(func.clock_timestamp()),
+            due_at=FOLLOWER_CLAIMS.unless_woken(func.clock_timestamp()),
             returning=consumers.c.dataset_id,
             on_end=_post_follow,
         )
@@ -160,7 +148,7 @@ def add_follower(
             **stored_place(ConsumerPlace(offset=position, snapshot=snapshot)),
             max_lag_rows=max_lag_rows,
             max_lag_seconds=max_lag_seconds,
-            wake_at=_wake_at(wake_after_seconds),
+            wake_at=due_after(wake_after_seconds),
         )
     )
     keep_version(connection, dataset_id, name, None, snapshot)
@@ -172,7 +160,7 @@ def wake_follower(
 ) -> None:
     """Makes a follower due after `after_seconds` (None: whenever it is behind), and wakes the workers."""
     connection.execute(
-        update(consumers).where(_named(dataset_id, name)).values(wake_at=_wake_at(after_seconds))
+        update(consumers).where(_named(dataset_id, name)).values(wake_at=due_after(after_seconds))
     )
     post(connection, "follow", dataset_id)
 
@@ -228,17 +216,6 @@ def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
     return and_(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
 
 
-def _unless_woken(due_at: Any) -> ColumnElement[Any]:
-    """When a claimed follower is due: a time that another transaction has set during the claim is kept."""
-    return case((_NOT_WOKEN, due_at), else_=consumers.c.wake_at)
-
-
 def _post_follow(connection: Connection, dataset_ids: Sequence[str]) -> None:
     for dataset_id in sorted(set(dataset_ids)):
         post(connection, "follow", dataset_id)
-
-
-def _wake_at(after_seconds: float | None) -> Any:
-    if after_seconds is None:
-        return None
-    return _NEVER if math.isinf(after_seconds) else lease_end(after_seconds)

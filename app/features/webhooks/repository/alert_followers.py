@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
-from sqlalchemy import Connection, case, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from app.core.consumers.followers import Consumer, ConsumerKind
 from app.core.consumers.values import ConsumerPlace
@@ -14,7 +13,6 @@ from app.features.webhooks.tables import alert_followers
 from app.features.webhooks.values import AlertStart
 from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.session import Database
-from app.infra.db.times import lease_end
 
 _CLAIMS: Final = ClaimColumns(
     due_at=alert_followers.c.wake_at,
@@ -22,8 +20,6 @@ _CLAIMS: Final = ClaimColumns(
     epoch=alert_followers.c.lease_epoch,
     until=alert_followers.c.lease_until,
 )
-# When the follower is due has not been set since it was claimed.
-_NOT_WOKEN: Final = alert_followers.c.wake_at == alert_followers.c.lease_until
 
 
 class AlertFollowerStore:
@@ -54,17 +50,9 @@ class AlertFollowerStore:
 
     def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
         """See `Followers`. A time that another transaction has set during the claim is kept."""
-        due_at = None
-        if wake_after_seconds is not None and not math.isinf(wake_after_seconds):
-            due_at = lease_end(wake_after_seconds)
+        row = alert_followers.c.webhook_id == consumer.dataset_id
         with self._database.tenant(tenant_id) as connection:
-            connection.execute(
-                update(alert_followers)
-                .where(
-                    alert_followers.c.webhook_id == consumer.dataset_id, _CLAIMS.is_held(consumer.lease_epoch)
-                )
-                .values(_CLAIMS.released(case((_NOT_WOKEN, due_at), else_=alert_followers.c.wake_at)))
-            )
+            _CLAIMS.settle(connection, row, consumer.lease_epoch, wake_after_seconds)
 
     def end_claims(self, owner: str) -> None:
         """Frees the followers of every tenant that a worker has claimed: it has ended."""
@@ -92,16 +80,12 @@ def wake_alert_follower(connection: Connection, webhook_id: str, start: AlertSta
 
 def holds_alerts(connection: Connection, webhook_id: str, consumer: Consumer, place: ConsumerPlace) -> bool:
     """Whether the follower has the same claim as before, and is at the place; locked until the transaction ends."""
-    query = (
-        select(alert_followers.c.webhook_id)
-        .where(
-            alert_followers.c.webhook_id == webhook_id,
-            _CLAIMS.is_held(consumer.lease_epoch),
-            alert_followers.c.position == place.offset,
-        )
-        .with_for_update()
+    return _CLAIMS.holds(
+        connection,
+        consumer.lease_epoch,
+        alert_followers.c.webhook_id == webhook_id,
+        alert_followers.c.position == place.offset,
     )
-    return connection.execute(query).one_or_none() is not None
 
 
 def move_alerts(connection: Connection, webhook_id: str, before: ConsumerPlace, after: ConsumerPlace) -> bool:

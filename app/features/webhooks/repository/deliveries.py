@@ -224,17 +224,13 @@ def _holds(
     """Whether the consumer has the same claim as before, and is at the place; locked until the transaction ends."""
     if webhook.events is WebhookEvents.ALERTS:
         return holds_alerts(connection, webhook_id, consumer, place)
-    query = (
-        select(consumers.c.name)
-        .where(
-            consumers.c.dataset_id == consumer.dataset_id,
-            consumers.c.name == consumer.name,
-            FOLLOWER_CLAIMS.is_held(consumer.lease_epoch),
-            is_at(place),
-        )
-        .with_for_update()
+    return FOLLOWER_CLAIMS.holds(
+        connection,
+        consumer.lease_epoch,
+        consumers.c.dataset_id == consumer.dataset_id,
+        consumers.c.name == consumer.name,
+        is_at(place),
     )
-    return connection.execute(query).one_or_none() is not None
 
 
 def _attempted(
