@@ -91,6 +91,8 @@ def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
     client: httpx2.Client, service: Service, postgres: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "SILENCE_SECONDS", 1.0)
+    # It has found its database before.
+    assert client.get("/health/ready").status_code == 200
     requests: list[httpx2.Response] = []
     with postgres.frozen():
         # They wait for an answer when the server is found to be silent.
