@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import pytest
 from sqlalchemy import text
 
-from app.features.alerts.declared import ALERTS
+from app.features.alerts.declared import ALERTS, Alert
 from app.features.alerts.repository import AlertStore
 from app.features.alerts.service.evaluate import Evaluate
 from app.features.console.pages.standstill import chain_to
@@ -27,6 +30,23 @@ def sample(service: Any) -> None:
     end_lease(service.database, SAMPLE_TASK)
 
 
+@contextmanager
+def firing(service: Any, name: str, samples: list[Sample]) -> Iterator[Alert]:
+    """The alert of this name, which fires for these samples of its metric until the end of the block."""
+    [alert] = [each for each in ALERTS if each.name == name]
+    now = datetime.now(UTC)
+    # Of its start, and of three rounds.
+    times = iter([now - timedelta(hours=1), now - timedelta(hours=1), now, now])
+    evaluate = Evaluate([alert], AlertStore(service.database), {}, now=lambda: next(times))
+    gathered = Sample("headwater_gather_ok", {"part": "x"}, 1)
+    evaluate([gathered, *samples])
+    evaluate([gathered, *samples])
+    try:
+        yield alert
+    finally:
+        evaluate([gathered])
+
+
 def figures(root: PageElement) -> dict[str, str]:
     return {each.one("dt").text: each.all("dd")[0].text for each in root.all("div", class_="figure")}
 
@@ -34,6 +54,25 @@ def figures(root: PageElement) -> dict[str, str]:
 def test_a_tenant_without_datasets_is_shown_how_to_begin(stranger: httpx2.Client) -> None:
     root = page(stranger, "/console")
     assert "headwater write orders orders.csv --create --key id" in root.one("div", class_="empty").text
+
+
+@pytest.mark.parametrize("scopes", [("read", "operate"), ("operate",)])
+def test_an_operator_without_a_dataset_sees_the_service_first(
+    service: Any, sign_in: Callable[[str], httpx2.Client], scopes: tuple[str, ...]
+) -> None:
+    key = service.new_key(f"home-operator-{len(scopes)}", scopes)
+    operator = sign_in(key)
+    with firing(service, "redis-unreachable", [Sample("headwater_redis_reachable", {}, 0)]) as alert:
+        main = page(operator, "/console").one("main")
+    state = main.one("section", id="service")
+    with service.client(key) as api:
+        assert state.all("p")[0].text.startswith(api.get("/health/service").json()["state"])
+    [concern] = [each for each in state.all("li") if f"{alert.name}: {alert.summary}" in each.text]
+    assert alert.action in concern.text
+    assert concern.one("a").attributes["href"] == "/console/service"
+    assert "docs/monitoring.md#alerts" in state.text
+    after = "There is no dataset yet" if "read" in scopes else "To read datasets"
+    assert main.text.index(alert.summary) < main.text.index(after)
 
 
 def test_the_page_has_what_was_written(
@@ -83,21 +122,11 @@ def test_alerts_name_what_they_are_about(
     with service.database.tenant(tenant["id"]) as connection:
         connection.execute(text("UPDATE datasets SET expected_every_seconds = 1"))
         connection.execute(text("UPDATE heads SET committed_at = now() - interval '400 days'"))
-    [alert] = [each for each in ALERTS if each.name == "dataset-late"]
-    now = datetime.now(UTC)
-    # Of its start, and of three rounds.
-    times = iter([now - timedelta(hours=1), now - timedelta(hours=1), now, now])
-    evaluate = Evaluate([alert], AlertStore(service.database), {}, now=lambda: next(times))
-    samples = [Sample("headwater_gather_ok", {"part": "x"}, 1), *NumberStore(service.database).late()]
-    evaluate(samples)
-    evaluate(samples)
-    try:
+    with firing(service, "dataset-late", NumberStore(service.database).late()):
         root = page(visitor, "/console")
-        [concern] = [each.text for each in root.all("li") if "dataset-late:" in each.text]
-        assert f"dataset orders, tenant {tenant['name']}: no commit for 34,560,000 s" in concern
-        assert "GET /overview" in concern
-    finally:
-        evaluate([Sample("headwater_gather_ok", {"part": "x"}, 1)])
+    [concern] = [each.text for each in root.all("li") if "dataset-late:" in each.text]
+    assert f"dataset orders, tenant {tenant['name']}: no commit for 34,560,000 s" in concern
+    assert "GET /overview" in concern
 
 
 def test_counts_of_before_the_last_commit_say_so(

@@ -22,7 +22,7 @@ _WEBHOOKS: Final = 100
 async def _read(visit: Visit) -> Context:
     if not visit.may("read"):
         health = await service_health(visit)
-        return {"concerns": list(_of_service(health)), "health": health}
+        return {"service_concerns": list(_of_service(health)), "health": health}
     page, hours, failures, health = await together(
         visit.api.get("/overview", page_size=_DATASETS),
         visit.api.part("/overview/hours", hours=hours_of(visit)),
@@ -33,8 +33,7 @@ async def _read(visit: Visit) -> Context:
     late = [each for each in datasets if "late" in (each["problems"] or ())]
     links = await _why_late(visit, late, datasets)
     of_datasets = list(chain.from_iterable(all_concerns(datasets, failures, visit.now).values()))
-    paused = await _paused_webhooks(visit, datasets)
-    concerns = [*_of_service(health), *of_paused(of_datasets, paused)]
+    concerns = list(of_paused(of_datasets, await _paused_webhooks(visit, datasets)))
     concerns.sort(key=lambda each: each.kind != "bad")
     return {
         "datasets": datasets,
@@ -51,6 +50,7 @@ async def _read(visit: Visit) -> Context:
         "late_count": len(late),
         "chain": links,
         "health": health,
+        "service_concerns": list(_of_service(health)),
         "disks": _disks(health),
         "failures": failures.part,
     }
