@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from html import unescape
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -30,6 +30,14 @@ _PROBLEMS: Final = {
     "view": "its refresh fails",
     "webhook": "a webhook is paused",
 }
+_KINDS_OF_STATES: Final = {
+    "queued": "idle", "running": "busy", "succeeded": "good", "failed": "bad", "cancelled": "idle",
+    "active": "good", "paused": "warning", "finished": "idle", "ended": "idle", "current": "good",
+    "behind": "warning", "pending": "busy", "delivered": "good", "dead": "bad",
+}  # fmt: skip
+_MEMBERS_OF_ALL_PROBLEMS: Final = frozenset({"type", "title", "status", "detail", "instance", "errors"})
+_FACTS_MAX: Final = 12
+_FACT_CHARACTERS: Final = 500
 # In an attribute, the characters < and > are escaped. Links of `macros.ranges` state the range of time themselves.
 _LINK: Final = re.compile(r'(<a (?![^>]*\bdata-range\b)[^>]*?\bhref=")(/console(?:[/?#][^"]*)?)(?=")')
 _SPANS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -183,6 +191,41 @@ def problem_word(problem: str) -> str:
     return _PROBLEMS.get(problem, problem)
 
 
+class StateWords(NamedTuple):
+    """A state as pages show it. `kind`: good, warning, bad, idle or busy."""
+
+    kind: str
+    words: str
+
+
+def state_words(state: str | None) -> StateWords:
+    """The state of a job, a source, a view, a webhook, an export or a message; without words for None."""
+    return StateWords(_KINDS_OF_STATES.get(state or "", "idle"), state or "")
+
+
+def webhook_state(webhook: Mapping[str, Any]) -> StateWords:
+    """The state of a webhook, as GET /webhooks has it. An active one whose receiver did not take the last message is
+    failing.
+    """
+    if webhook["state"] == "active" and webhook["retry"]:
+        return StateWords("warning", f"failing, {counted(webhook['retry']['attempts'], 'attempt')}")
+    if webhook["state"] == "active" and webhook["failures"]:
+        return StateWords("warning", f"failing, {counted(webhook['failures'], 'message')} given up")
+    return state_words(webhook["state"])
+
+
+def problem_facts(members: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a problem document beyond the members that all have, by name, as JSON; the first ones of many."""
+    facts = {
+        name.replace("_", " "): clipped(
+            value if isinstance(value, str) else msgspec.json.encode(value).decode(), _FACT_CHARACTERS
+        )
+        for name, value in members.items()
+        if name not in _MEMBERS_OF_ALL_PROBLEMS and value is not None
+    }
+    return dict(list(facts.items())[:_FACTS_MAX])
+
+
 def instant_word(instant: Mapping[str, Any]) -> str:
     """What an instant of a timeline does, in a few words: of a write its operation."""
     action = str(instant["action"])
@@ -245,6 +288,9 @@ def _environment() -> Environment:
         sentence=sentence,
         problem_word=problem_word,
         instant_word=instant_word,
+        state_words=state_words,
+        webhook_state=webhook_state,
+        problem_facts=problem_facts,
         shell=shell,
         curl_line=curl_line,
         operands=operands,

@@ -498,23 +498,26 @@ def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
         (conflict.overflow_field for conflict in conflicts if conflict.overflow_field is not None), None
     )
     if field is not None:
+        words = "1 key" if count == 1 else f"{count:,} keys"
         return AggregateOverflow(
-            f"{count} key(s) would have a sum that {field!r} cannot hold; nothing was written",
+            f"{words} would have a sum that {field!r} cannot hold; nothing was written",
             field=field,
             keys=keys,
             count=count,
         )
     absent = sorted(row for conflict in conflicts for row in conflict.absent)[:_KEYS_NAMED_MAX]
     if absent:
+        words = "row of the write retracts" if count == 1 else "rows of the write retract"
         return RetractedRowMissing(
-            f"{count} row(s) of the write retract a row that is not in the table, the first of them row {absent[0]}; "
-            "nothing was written. A retraction has all values of the row that it removes",
+            f"{count:,} {words} a row that is not in the table, the first of them row {absent[0]}; nothing"
+            " was written. A retraction has all values of the row that it removes",
             rows=absent,
             count=count,
         )
+    operation = job.write.operation.value
+    words = f"1 key of the {operation} is" if count == 1 else f"{count:,} keys of the {operation} are"
     return DuplicateKey(
-        f"{count} key(s) of the {job.write.operation.value} are in the table already; nothing was "
-        "written. Use upsert to update them",
+        f"{words} in the table already; nothing was written. Use upsert to update {'it' if count == 1 else 'them'}",
         keys=keys,
         duplicates=count,
     )

@@ -162,6 +162,9 @@ def test_a_failure_is_a_fault_until_a_later_job_of_its_kind_succeeds(
         service.work()
     root = page(visitor, "/console")
     assert root.link("orders: 2 jobs (write) have failed") == f"/console{job}"
+    # The client sent what failed.
+    [concern] = [each for each in root.all("li") if "have failed" in each.text]
+    assert concern.one("span", class_="warning").text == "look"
     assert health_of_orders(visitor) == ["write failed", "write failed"]
     for each in ("/console", "/console/datasets", "/console/datasets/orders/schema"):
         assert page(visitor, each).one("footer").text.count("/jobs?") == 1

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 
 from app.features.console.pages.pipelines.stage_chart import stage_bar, stage_chart, stage_spans
+from app.features.console.rendering import problem_facts
 from tests.support.http import upsert
 from tests.support.pages import PageElement, page, submit
 from tests.support.service import Service
@@ -49,6 +50,26 @@ def test_a_queued_job_waits_for_a_worker_or_for_earlier_ones(
     root = page(visitor, f"/console{second}")
     assert "waits for 1 earlier job of the dataset" in root.text
     assert root.link("1 earlier job") == "/console/jobs?dataset=orders&state=not+ended"
+
+
+def test_a_failed_job_has_all_facts_of_its_problem(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, service: Service
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 7}))
+    insert = upsert({"id": 7}) | {"operation": "insert"}
+    job = client.post(f"{orders}/writes", json=insert).headers["location"]
+    service.work()
+    box = page(visitor, f"/console{job}").one("div", class_="problem")
+    assert [each.text for each in box.all("dt")] == ["keys", "duplicates"]
+    assert [each.text for each in box.all("dd")] == ['[{"id":7}]', "1"]
+    assert "1 key of the insert is in the table already" in box.text
+
+
+def test_facts_of_a_problem_are_bounded() -> None:
+    facts = problem_facts({"detail": "x", "errors": [], "winner": None, "keys": ["k" * 9] * 900})
+    assert list(facts) == ["keys"]
+    assert len(facts["keys"]) == 500
+    assert len(problem_facts({f"fact_{number}": number for number in range(99)})) == 12
 
 
 def test_the_filters_are_those_of_the_address(

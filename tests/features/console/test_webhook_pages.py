@@ -76,6 +76,35 @@ def test_the_list_has_state_position_and_what_is_pending(
     assert page(visitor, "/console/webhooks?dataset=lost", status=404).one("div", role="alert")
 
 
+def test_a_webhook_that_fails_has_the_same_state_on_every_page(
+    client: httpx2.Client, visitor: httpx2.Client, receiver: Receiver, register: Register, service: Service
+) -> None:
+    webhook = register(description="billing")
+    path = f"/console/webhooks/{webhook['id']}"
+    receiver.answer(500)
+    write_and_fail(client, service, receiver)
+
+    def states() -> list[tuple[str, str]]:
+        lineage = page(visitor, "/console/lineage?dataset=orders")
+        note = lineage.one("g", class_="webhook").one("text", class_="note")
+        [feeds] = [
+            each for each in page(visitor, "/console/datasets/orders").all("li") if "billing" in each.text
+        ]
+        elements = [
+            page(visitor, path).one("div", id="webhook").all("p")[0].all("span", class_="state")[0],
+            page(visitor, "/console/webhooks").one("table").all("span", class_="state")[0],
+            feeds.one("span", class_="state"),
+            lineage.one("table").all("span", class_="state")[-1],
+            note,
+        ]
+        return [(each.attributes["class"].split()[1], each.text) for each in elements]
+
+    assert set(states()) == {("warning", "failing, 1 attempt")}
+    assert receiver.url in page(visitor, path).one("main").all("p")[0].text
+    submit(visitor, page(visitor, path), f"{path}/state")
+    assert set(states()) == {("warning", "paused")}
+
+
 def test_without_webhooks_the_list_leads_to_the_first(stranger: httpx2.Client) -> None:
     root = page(stranger, "/console/webhooks")
     assert "headwater webhooks create" in root.one("div", class_="empty").text

@@ -13,6 +13,7 @@ from app.kernel.format.identifiers import is_uuid
 _FAILED_JOBS: Final = 20
 """The number of the last failed jobs that are read."""
 _DAY: Final = timedelta(days=1)
+_SERVER_ERROR: Final = 500
 _STANDS_AFTER: Final = timedelta(minutes=1)
 _OF_PROBLEMS: Final = {
     "source": ("bad", "the last round of its source has failed"),
@@ -91,6 +92,11 @@ def _is_fault(job: Mapping[str, Any], since: datetime) -> bool:
     return at is not None and datetime.fromisoformat(at) > since and not conflict
 
 
+def _is_input(job: Mapping[str, Any]) -> bool:
+    """Whether what the client sent has failed the job, such as a key that is there twice."""
+    return job["kind"] == "write" and (job["error"] or {}).get("status", _SERVER_ERROR) < _SERVER_ERROR
+
+
 def _of_jobs(alike: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     """The concerns of failed jobs of a kind and a dataset, the latest first."""
     by_error: dict[str, list[Mapping[str, Any]]] = {}
@@ -100,8 +106,9 @@ def _of_jobs(alike: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     for detail, jobs in by_error.items():
         words = f"a {kind} has failed" if len(jobs) == 1 else f"{len(jobs)} jobs ({kind}) have failed"
         last = jobs[0]
+        state = "warning" if _is_input(last) else "bad"
         yield Concern(
-            "bad", words, last["dataset"]["name"], f"/console/jobs/{last['id']}", detail, last["finished_at"],
+            state, words, last["dataset"]["name"], f"/console/jobs/{last['id']}", detail, last["finished_at"],
             short=f"{kind} failed",
         )  # fmt: skip
 

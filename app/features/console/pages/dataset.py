@@ -10,7 +10,8 @@ from app.features.console.pages.concerns import Concern, words_of_paused
 from app.features.console.pages.dataset_frame import dataset_frame, overviews
 from app.features.console.pages.hours import hour_bars, hours_of
 from app.features.console.pages.standstill import chain_to, href_of
-from app.features.console.rendering import counted, problem_word
+from app.features.console.pages.webhook_states import webhook_states
+from app.features.console.rendering import StateWords, counted, problem_word, state_words
 from app.features.console.visit import PagePart, Visit, path_of, together
 
 _JOBS: Final = 50
@@ -30,7 +31,7 @@ class Neighbour(NamedTuple):
     kind: str
     name: str
     href: str
-    state: str | None
+    state: StateWords
     lag: int | None
 
 
@@ -45,7 +46,9 @@ async def _read(visit: Visit) -> Context:
         visit.api.part("/jobs", dataset=reference, kind="write", state="succeeded", page_size=_JOBS),
     )
     dataset, overview = frame["dataset"], frame["overview"]
-    inputs, readers = _neighbours(dataset["id"], lineage)
+    nodes = [] if lineage.problem else lineage.value["nodes"]
+    webhooks = await webhook_states(visit, nodes, reference)
+    inputs, readers = _neighbours(dataset["id"], lineage, webhooks)
     return {
         **frame,
         "hours": hour_bars(hours),
@@ -65,15 +68,18 @@ async def _read(visit: Visit) -> Context:
     }
 
 
-def _neighbours(dataset_id: str, lineage: PagePart) -> tuple[list[Neighbour], list[Neighbour]]:
-    """What feeds the dataset, and what it feeds."""
+def _neighbours(
+    dataset_id: str, lineage: PagePart, webhooks: Mapping[str, StateWords]
+) -> tuple[list[Neighbour], list[Neighbour]]:
+    """What feeds the dataset, and what it feeds. `webhooks`: their states, where they are not those of lineage."""
     if lineage.problem is not None:
         return [], []
     nodes = {each["id"]: each for each in lineage.value["nodes"]}
     edges = lineage.value["edges"]
 
     def of(node: Mapping[str, Any], lag: int | None) -> Neighbour:
-        return Neighbour(node["kind"], node["name"], href_of(node), node["state"], lag)
+        state = webhooks.get(node["id"]) or state_words(node["state"])
+        return Neighbour(node["kind"], node["name"], href_of(node), state, lag)
 
     return (
         [of(nodes[each["from"]], each["lag"]) for each in edges if each["to"] == dataset_id][

@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from app.features.console.page import ConsolePage, Context
 from app.features.console.pages.dataset_frame import overviews
-from app.features.console.pages.pipelines.lineage_chart import LineageStyle, NodeNote, lineage_chart
+from app.features.console.pages.pipelines.lineage_chart import LineageStyle, lineage_chart
 from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
-from app.features.console.rendering import duration, problem_word
+from app.features.console.pages.webhook_states import webhook_states
+from app.features.console.rendering import StateWords, duration, problem_word, state_words
 from app.features.console.visit import Visit
 
 DRAWN_MAX: Final = 80
@@ -21,7 +22,6 @@ _EDGES_MAX: Final = 100
 """The most edges that the table has."""
 _LISTED_MAX: Final = 200
 _PAIRS_MAX: Final = 20
-_KINDS_OF_STATES: Final = {"active": "good", "paused": "warning", "failed": "bad"}
 _PAGES: Final = {"source": "sources", "webhook": "webhooks", "export": "exports"}
 
 
@@ -106,25 +106,35 @@ def _column_link(visit: Visit, graph: LineageGraph, id_: str, name: str) -> str:
     return page_of(graph, id_)
 
 
-async def _notes(visit: Visit, graph: LineageGraph, picture: LineageGraph | None) -> Mapping[str, NodeNote]:
+async def _notes(visit: Visit, graph: LineageGraph, picture: LineageGraph | None) -> Mapping[str, StateWords]:
     """The state of each node that the page has, and of datasets how fresh they are."""
     ids = {id_ for each in graph.edges[:_EDGES_MAX] for id_ in (each["from"], each["to"])}
     ids |= set() if picture is None else set(picture.nodes)
     datasets = [id_ for id_ in sorted(ids) if graph.nodes[id_]["kind"] in ("dataset", "view")]
     numbers = await overviews(visit, datasets)
-    return {id_: _note(visit.now, graph.nodes[id_], numbers.get(id_)) for id_ in ids}
+    webhooks = await webhook_states(visit, (graph.nodes[id_] for id_ in ids))
+    lags = {each["to"]: each["lag"] for each in graph.edges}
+    return {
+        id_: webhooks.get(id_) or _note(visit.now, graph.nodes[id_], numbers.get(id_), lags.get(id_))
+        for id_ in ids
+    }
 
 
-def _note(now: datetime, node: Mapping[str, Any], numbers: Mapping[str, Any] | None) -> NodeNote:
+def _note(
+    now: datetime, node: Mapping[str, Any], numbers: Mapping[str, Any] | None, lag: int | None
+) -> StateWords:
+    """The state of a node. `lag`: that of a consumer, which has no other state."""
     state = node["state"]
+    if node["kind"] == "consumer" and lag is not None:
+        return StateWords("idle", f"{lag:,} behind") if lag else StateWords("good", "at the head")
     if numbers is None:
-        return NodeNote(_KINDS_OF_STATES.get(state or "", "idle"), state or "")
+        return state_words(state)
     fresh = _freshness(now, numbers)
     if numbers["version"] is not None:
         fresh = f"v{numbers['version']:,} · {fresh}"
     faults = ", ".join(problem_word(each) for each in numbers["problems"] or ())
-    kind = "warning" if faults or state == "paused" else _KINDS_OF_STATES.get(state or "", "idle")
-    return NodeNote(
+    kind = "warning" if faults or state == "paused" else state_words(state).kind
+    return StateWords(
         kind, " · ".join(each for each in (faults, state if state != "active" else "", fresh) if each)
     )
 

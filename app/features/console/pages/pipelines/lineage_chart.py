@@ -16,7 +16,7 @@ from app.features.console.pages.pipelines.lineage_graph import (
     step_columns,
     way,
 )
-from app.features.console.rendering import counted
+from app.features.console.rendering import StateWords, counted
 
 _WIDTH: Final = 170
 _STEP: Final = 250
@@ -32,18 +32,14 @@ _COLUMNS_SHOWN: Final = 12
 """The most columns of a node that are drawn; the others are in the table."""
 
 
-class NodeNote(NamedTuple):
-    """What a node says beside its name. kind: of its state, such as `good`."""
-
-    kind: str
-    words: str
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineageStyle:
-    """What is drawn besides the graph. `notes`: by id. `trace`: columns that are marked; empty for no mark."""
+    """What is drawn besides the graph. `notes`: what nodes say beside their names, by id.
 
-    notes: Mapping[str, NodeNote]
+    `trace`: columns that are marked; empty for no mark.
+    """
+
+    notes: Mapping[str, StateWords]
     columns: Mapping[str, Sequence[str]]
     trace: Collection[ColumnOfNode]
     focus: str | None
@@ -118,7 +114,7 @@ def _shown(style: LineageStyle, id_: str) -> Sequence[str]:
 
 
 def _node(graph: LineageGraph, id_: str, box: _Box, style: LineageStyle) -> Markup:
-    node, note = graph.nodes[id_], style.notes.get(id_, NodeNote("idle", ""))
+    node, note = graph.nodes[id_], style.notes.get(id_, StateWords("idle", ""))
     marks = any(each.node == id_ for each in style.trace)
     classes = " ".join(
         [
