@@ -132,6 +132,25 @@ def test_a_retry_after_of_more_than_a_minute_is_a_problem_at_once(pauses):
     assert (refused.value.status, len(sent), pauses) == (503, 1, [])
 
 
+def test_a_quota_of_what_exists_is_a_problem_at_once_and_one_that_passes_is_waited_for(pauses):
+    client, sent = answering(problem(429, "quota-exceeded", {}))
+    with pytest.raises(Problem, match="quota-exceeded"):
+        client.write_rows("orders", [{"id": 1}])
+    assert (len(sent), pauses) == (1, [])
+    client, sent = answering(problem(429, "quota-exceeded", {"retry-after": "5"}), job())
+    client.write_rows("orders", [{"id": 1}])
+    assert (len(sent), pauses) == (2, [5])
+
+
+def test_the_health_of_now_is_requested_once(pauses):
+    failing = httpx2.Response(503, json={"state": "failing", "checks": {}})
+    client, sent = answering(failing)
+    with pytest.raises(Problem) as refused:
+        client.request("GET", "/health/service")
+    assert (refused.value.status, refused.value.json) == (503, failing.text)
+    assert (len(sent), pauses) == (1, [])
+
+
 def test_client_gives_up_after_six_attempts(pauses):
     client, sent = answering(*[problem(503, "unavailable")] * 10)
     with pytest.raises(Problem, match="503 unavailable: said so"):

@@ -6,7 +6,10 @@ from app.kernel.format.errors import HeadwaterError, InvalidRequest
 
 
 class QuotaExceeded(HeadwaterError):
-    """The request goes beyond a quota of the tenant. Facts: `quota`, `limit`, `used`, `retry_after_seconds`."""
+    """The request goes beyond a quota of the tenant. Facts: `quota`, `limit`, `used`, `retry_after_seconds`.
+
+    The last one is there for quotas of a day, of queued jobs and of streams. What others count ends by no time.
+    """
 
     code = "quota-exceeded"
     title = "The quota of the tenant is exhausted"

@@ -110,10 +110,8 @@ COUNTED: Final = (
 METERED: Final = ("storage_bytes", "rows_per_day", "bytes_per_day")
 """The quotas of what is metered."""
 
-_QUEUE_SECONDS: Final = 5
-_STREAM_SECONDS: Final = 5
-_STORAGE_SECONDS: Final = 60
-_COUNT_SECONDS: Final = 60
+_PASSING_SECONDS: Final = {"queued_jobs": 5, "streams": 5}
+"""When what counts for these quotas may have ended by itself."""
 
 
 def quotas_of(document: Mapping[str, Any]) -> Quotas:
@@ -129,9 +127,11 @@ def quotas_of(document: Mapping[str, Any]) -> Quotas:
 
 def quota_exceeded(name: str, limit: int, usage: int, now: datetime | None = None) -> QuotaExceeded:
     """The error of a request beyond the quota. `usage`: without what the request needs."""
+    facts: dict[str, Any] = {"quota": name, "limit": limit, "used": usage}
     again = _retry_after_seconds(name, now or datetime.now(UTC))
-    detail = f"the tenant's quota {name} is {limit}, and {usage} are used"
-    return QuotaExceeded(detail, quota=name, limit=limit, used=usage, retry_after_seconds=again)
+    if again is not None:
+        facts["retry_after_seconds"] = again
+    return QuotaExceeded(f"the tenant's quota {name} is {limit}, and {usage} are used", **facts)
 
 
 def rate_limited(
@@ -149,17 +149,15 @@ def rate_limited(
     )
 
 
-def _retry_after_seconds(name: str, now: datetime) -> int:
-    """When a repetition may succeed, in whole seconds: for the quota of a day, at its end."""
+def _retry_after_seconds(name: str, now: datetime) -> int | None:
+    """When a repetition may succeed, in whole seconds: for the quota of a day, at its end.
+
+    None for what exists and is stored: it does not end by itself, so a client that repeats waits in vain.
+    """
     if name.endswith("_per_day"):
         midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
         return max(1, ceil((midnight - now).total_seconds()))
-    seconds_by_quota = {
-        "queued_jobs": _QUEUE_SECONDS,
-        "streams": _STREAM_SECONDS,
-        "storage_bytes": _STORAGE_SECONDS,
-    }
-    return seconds_by_quota.get(name, _COUNT_SECONDS)
+    return _PASSING_SECONDS.get(name)
 
 
 def _either(change: Any, before: Any) -> Any:

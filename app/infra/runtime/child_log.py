@@ -2,7 +2,11 @@
 
 import logging
 import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
@@ -10,6 +14,26 @@ from typing import IO
 BYTES_MAX = 16 * 1024 * 1024
 OLDER_FILES = 2
 LINE_BYTES_MAX = 64 * 1024
+REPORT_SECONDS = 60.0
+"""The time between two reports that lines are lost."""
+
+
+class _LinesFile(RotatingFileHandler):
+    """A file that loses lines while they cannot be written, as on a full disk."""
+
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        super().__init__(
+            path, maxBytes=BYTES_MAX, backupCount=OLDER_FILES, encoding="utf-8", errors="replace"
+        )
+        self._report = report
+        self._reported_at = float("-inf")
+
+    def handleError(self, _: logging.LogRecord) -> None:  # noqa: N802 (a name of the standard library)
+        """Reports the error instead of a traceback for each line."""
+        now = time.monotonic()
+        if now - self._reported_at >= REPORT_SECONDS:
+            self._reported_at = now
+            self._report(f"lines of {self.baseFilename} are lost: {sys.exc_info()[1]}")
 
 
 class ChildLog:
@@ -18,13 +42,12 @@ class ChildLog:
     Older lines move to ``NAME.log.1`` and on, so that a child with much output cannot fill the disk.
     """
 
-    def __init__(self, logs: Path, name: str) -> None:
+    def __init__(self, logs: Path, name: str, report: Callable[[str], None] = lambda _: None) -> None:
+        """`report`: called with a sentence while lines cannot be written, once a minute at most."""
         self.name = name
         self.path = logs / f"{name}.log"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._handler = RotatingFileHandler(
-            self.path, maxBytes=BYTES_MAX, backupCount=OLDER_FILES, encoding="utf-8", errors="replace"
-        )
+        self._handler = _LinesFile(self.path, report)
         self._pumps: list[threading.Thread] = []
 
     def follow(self, process: subprocess.Popen[bytes]) -> None:
@@ -50,7 +73,9 @@ class ChildLog:
         """Closes the log, after the last lines of children that have ended."""
         for pump in self._pumps:
             pump.join(timeout=0.5)
-        self._handler.close()
+        # What a full disk does not take is lost.
+        with suppress(OSError):
+            self._handler.close()
 
     def _pump(self, output: IO[bytes]) -> None:
         with output:

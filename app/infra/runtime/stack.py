@@ -162,7 +162,7 @@ def _start(
     to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
     if directory.path.resolve() != Path(_DEFAULT_FOLDER).resolve():
         # Commands find the service of the default folder by themselves.
-        to_standard_error(f"`headwater login {url} < {directory.key_file}` has commands find this service")
+        to_standard_error(f"`headwater login {url} < {directory.key_file}` lets commands find this service")
     to_standard_error("writes are accepted, and wait until the worker is ready")
     supervisor.wait_ready("worker")
     register.close()

@@ -117,7 +117,7 @@ class Supervisor:
         """
         if spec.name in self._children:
             raise ValueError(f"a child with the name {spec.name} is already running")
-        child = _Child(spec, ChildLog(self.logs, spec.name))
+        child = _Child(spec, ChildLog(self.logs, spec.name, to_standard_error))
         self._children[spec.name] = child
         child.launch()
         if wait:
@@ -149,7 +149,7 @@ class Supervisor:
             StartError: it failed, or ran longer than ``spec.ready_seconds_max``.
             StopRequestedError: the stop was requested meanwhile; the command is stopped first.
         """
-        log = ChildLog(self.logs, spec.name)
+        log = ChildLog(self.logs, spec.name, to_standard_error)
         process = launch(spec, subprocess.PIPE)
         log.follow(process)
         deadline = time.monotonic() + spec.ready_seconds_max

@@ -22,10 +22,13 @@ class Problem(Exception):
     ----------
     document
         The whole problem document (RFC 9457) with all its facts, such as `limit_bytes`, `earliest` or `job`.
+    json
+        The response where it is JSON, but no problem document, such as that of `GET /health/service`; otherwise None.
     """
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, document: Mapping[str, Any], json: str | None = None) -> None:
         self.document = dict(document)
+        self.json = json
         super().__init__(self._text())
 
     @property
@@ -85,7 +88,8 @@ class TransactionUnfinished(TimeoutError):
 
 def problem_of(response: httpx2.Response) -> Problem:
     """The problem of a response with status 400 or above, including responses of proxies."""
-    if response.headers.get("content-type", "").startswith("application/problem+json"):
+    kind = response.headers.get("content-type", "")
+    if kind.startswith("application/problem+json"):
         return Problem(msgspec.json.decode(response.content, type=dict[str, Any]))
     return Problem(
         {
@@ -93,7 +97,8 @@ def problem_of(response: httpx2.Response) -> Problem:
             "title": response.reason_phrase,
             "status": response.status_code,
             "detail": response.text[:_TEXT_MAX],
-        }
+        },
+        json=response.text if kind.startswith("application/json") else None,
     )
 
 

@@ -37,6 +37,12 @@ export function delayOf(attempt: number, retryAfter: string | null, now: number 
   return longest / 2 + (Math.random() * longest) / 2;
 }
 
+/** Whether the service refuses for as long as nothing is deleted: a quota of what exists or is stored. */
+function lasts(response: Response): boolean {
+  const ofService = response.headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
+  return response.status === 429 && ofService && !response.headers.has('Retry-After');
+}
+
 /** A `fetch` that makes up to six attempts for requests that are safe to repeat, and one for all others. */
 export function retryingFetch(options: RetryOptions = {}): (request: Request) => Promise<Response> {
   const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
@@ -48,7 +54,7 @@ export function retryingFetch(options: RetryOptions = {}): (request: Request) =>
       try {
         const response = await send(last ? request : request.clone());
         const delay = delayOf(attempt, response.headers.get('Retry-After'));
-        if (last || delay === undefined || !STATUSES.has(response.status)) return response;
+        if (last || delay === undefined || !STATUSES.has(response.status) || lasts(response)) return response;
         await response.body?.cancel();
         await sleep(delay);
       } catch (error) {

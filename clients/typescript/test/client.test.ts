@@ -67,6 +67,16 @@ test('a Retry-After of more than a minute ends the attempts', async () => {
   assert.equal(server.requests.length, 1);
 });
 
+test('a quota of what exists ends the attempts, and one that passes does not', async () => {
+  const quota: Reply = { status: 429, body: { type: '/problems/quota-exceeded', status: 429 } };
+  server.replies = [quota];
+  await assert.rejects(value(getDataset({ client: server.client(), path: { dataset: 'orders' } })), ProblemError);
+  assert.equal(server.requests.length, 1);
+  server.replies = [{ ...quota, headers: { 'Retry-After': '5' } }, { status: 200, body: { name: 'orders' } }];
+  await value(getDataset({ client: server.client(), path: { dataset: 'orders' } }));
+  assert.equal(server.requests.length, 3);
+});
+
 test('a write is repeated only with an idempotency key', async () => {
   const body = { operation: 'upsert' as const, source: { kind: 'rows' as const, rows: [{ id: 1 }] } };
   server.replies = [BUSY];

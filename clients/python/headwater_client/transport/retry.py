@@ -20,7 +20,9 @@ _STATUSES: Final = frozenset({429, 502, 503, 504})
 
 
 def is_repeatable(request: Request) -> bool:
-    """Whether the request is idempotent, by its method or by its idempotency key."""
+    """Whether it may be sent again: it is idempotent by its method or key, and is no request for the health of now."""
+    if request.path.startswith("/health/"):
+        return False
     return request.method == "GET" or "Idempotency-Key" in request.headers
 
 
@@ -36,7 +38,9 @@ def delay_after_problem(
 ) -> float | None:
     """The delay in seconds after `attempt`, which was rejected; None for no further attempt."""
     may_pass = problem.status in _STATUSES or problem.code == "idempotency-in-flight"
-    if not (may_pass and repeatable and attempt < ATTEMPTS):
+    # What exists or is stored does not end by itself: such a quota has no time after which a request may succeed.
+    lasts = problem.code == "quota-exceeded" and retry_after is None
+    if lasts or not (may_pass and repeatable and attempt < ATTEMPTS):
         return None
     requested = None if retry_after is None else _seconds(retry_after)
     if requested is None:

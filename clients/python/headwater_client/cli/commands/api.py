@@ -13,10 +13,11 @@ from cyclopts import Parameter
 
 from headwater_client.cli.arguments.documents import content
 from headwater_client.cli.arguments.names import Flag, Texts
-from headwater_client.cli.failure import CommandError, ExitCode
+from headwater_client.cli.failure import CommandError, ExitCode, code_of
 from headwater_client.cli.printing.output import on_terminal, put
 from headwater_client.cli.printing.text import visible
 from headwater_client.cli.service import SERVICE, ServiceChoice
+from headwater_client.problem import Problem
 from headwater_client.transport.driver import Body
 
 _TEXTS: Final = ("application/json", "application/problem+json", "application/x-ndjson", "text/")
@@ -59,13 +60,19 @@ def api(
     if body is not None and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = "application/json"
     with service.client() as client:
-        answer = client.request(
-            method.upper(),
-            quote(path, safe="/?&=%:,;@!$'()*+~[]"),
-            headers=headers,
-            body=body,
-            patience_seconds=_WAIT_SECONDS,
-        )
+        try:
+            answer = client.request(
+                method.upper(),
+                quote(path, safe="/?&=%:,;@!$'()*+~[]"),
+                headers=headers,
+                body=body,
+                patience_seconds=_WAIT_SECONDS,
+            )
+        except Problem as problem:
+            if problem.json is None:
+                raise
+            _put_json(problem.json)
+            raise CommandError(f"{problem.status} {problem.title}", code_of(problem)) from None
     if include:
         lines = [f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
@@ -85,9 +92,13 @@ def _print(answer: httpx2.Response) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(answer.content)
     elif kind.startswith("application/json"):
-        put(f"{msgspec.json.format(answer.text, indent=2)}\n")
+        _put_json(answer.text)
     else:
         put(answer.text)
+
+
+def _put_json(text: str) -> None:
+    put(f"{msgspec.json.format(text, indent=2)}\n")
 
 
 def _header(text: str) -> tuple[str, str]:
