@@ -39,7 +39,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     `setting`: the setting of the process that replaces the threshold. `about`: one about datasets or tenants is also
     evaluated for each tenant with webhooks for alerts. `detail`: a value in words, with its unit. `start_seconds`: it
     is not fired sooner after the start of the process that evaluates it. `hold_seconds`: it is resolved once its
-    condition has not held for this time.
+    condition has not held for this time. `follows`: for a tenant, its detail changes while it is active, since it
+    names several things; that of others has the value for which it was fired.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     for_seconds: int
     start_seconds: int = 0
     hold_seconds: int = 0
+    follows: bool = False
     detail: str
     summary: str
     action: str
@@ -236,6 +238,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_webhooks_paused",
         about=Subject.DATASET,
+        follows=True,
         for_seconds=0,
         detail="{value:webhook|webhooks}",
         summary="A webhook is paused because its receiver did not take its messages.",
@@ -246,6 +249,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         severity=Severity.WARNING,
         metric="headwater_webhooks_failing",
         about=Subject.DATASET,
+        follows=True,
         for_seconds=300,
         detail="{value:webhook|webhooks}",
         summary="The receiver of a webhook does not take messages. After further failures the webhook is paused.",

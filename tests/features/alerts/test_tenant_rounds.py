@@ -24,6 +24,7 @@ class Rounds:
         self.now = BEGIN
         self.states: Mapping[str, HeldAlert] = {}
         self.held_seconds = held_seconds
+        self.events: Sequence[AlertEvent] = ()
 
     def after(self, seconds: float, faults: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
         """The events of a round, this time after the one before: dataset and state. `faults`: datasets by alert."""
@@ -44,12 +45,12 @@ class Rounds:
             held_seconds=self.held_seconds,
         )
         stored = msgspec.json.decode(msgspec.json.encode(self.states), type=dict[str, HeldAlert])
-        self.states, events = watching.decide("acme", 0, stored, values, self.now)
-        return [(each.labels["dataset"], each.state.value) for each in events]
+        self.states, self.events = watching.decide("acme", 0, stored, values, self.now)
+        return [(each.labels["dataset"], each.state.value) for each in self.events]
 
 
-def fault(dataset: str) -> DatasetFault:
-    return DatasetFault(dataset_id=f"id of {dataset}", dataset=dataset, value=10**9, detail="much")
+def fault(dataset: str, detail: str = "much") -> DatasetFault:
+    return DatasetFault(dataset_id=f"id of {dataset}", dataset=dataset, value=10**9, detail=detail)
 
 
 def test_alert_waits_for_its_time_and_is_held_while_it_comes_and_goes() -> None:
@@ -68,6 +69,21 @@ def test_alert_waits_for_its_time_and_is_held_while_it_comes_and_goes() -> None:
     assert rounds.after(15, on) == []
     assert rounds.after(15, off) == []
     assert rounds.states == {}
+
+
+def test_second_webhook_that_pauses_fires_nothing_and_the_event_of_the_end_names_both() -> None:
+    rounds, metric = Rounds(held_seconds=0), "headwater_webhooks_paused"
+    assert rounds.round({metric: [fault("orders", "one")]}) == [("orders", "firing")]
+    assert rounds.events[0].detail == "one"
+    assert rounds.round({metric: [fault("orders", "one; two")]}) == []
+    assert rounds.round({metric: []}) == [("orders", "resolved")]
+    assert "one; two" in rounds.events[0].detail
+    # A value that changes in each round is that of the event before.
+    metric = "headwater_views_failing"
+    assert rounds.round({metric: [fault("copy", "1 has failed")]}) == [("copy", "firing")]
+    assert rounds.round({metric: [fault("copy", "2 have failed")]}) == []
+    [held] = rounds.states.values()
+    assert held.detail == "1 has failed"
 
 
 def test_metric_that_cannot_be_read_changes_nothing() -> None:

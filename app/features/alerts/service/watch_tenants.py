@@ -149,10 +149,10 @@ class WatchTenants:
 
 
 def _holding(alert: Alert, before: HeldAlert | None, fault: DatasetFault, now: datetime) -> HeldAlert:
-    """The state while the condition holds. What an alert that is active says stays: it is sent once."""
+    """The state while the condition holds. What an alert that is active says stays, unless it names what comes."""
     if before is None:
         return HeldAlert(since=now, dataset_id=fault.dataset_id, dataset=fault.dataset, detail=fault.detail)
-    if before.fired_at is not None or alert.for_seconds == 0:
+    if not alert.follows and (before.fired_at is not None or alert.for_seconds == 0):
         return msgspec.structs.replace(before, right_since=None)
     return msgspec.structs.replace(before, right_since=None, dataset=fault.dataset, detail=fault.detail)
 

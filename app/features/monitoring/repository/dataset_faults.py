@@ -5,12 +5,14 @@ The statements name the tables of other rooms by their texts, as those over all 
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import Row, TextClause, text
 
 from app.features.monitoring.repository.numbers import (
     IS_FAILING,
@@ -29,28 +31,70 @@ FAULTS_MAX: Final = 1_000
 """The most datasets of a metric: those that are named, and then those with the greatest values."""
 
 
+_WEBHOOKS_NAMED_MAX: Final = 3
+_URL_CHARACTERS_MAX: Final = 200
+
+
 class _Statement(NamedTuple):
-    """Rows (id, name, value, subject). `detail`: the words about a row.
+    """Rows (id, name, value, subject). `detail`: the words about a value and a subject.
 
     `worst`: rows of all tenants with the name of the tenant, the worst first, and how many there are.
     """
 
     query: TextClause
     worst: TextClause
-    detail: str
+    detail: Callable[[float, str], str]
 
-    def words(self, row: Any) -> str:
+    def words(self, row: Row[Any]) -> str:
         """The words about a row."""
-        return self.detail.format(value=Amount(row.value), subject=row.subject)
+        return self.detail(row.value, row.subject)
 
 
 def _statement(sql: str, detail: str) -> _Statement:
+    return _statements(sql, sql, lambda value, subject: detail.format(value=Amount(value), subject=subject))
+
+
+def _webhooks(condition: str, reason: str, one: str, many: str) -> _Statement:
+    """Webhooks of each dataset. Operators get ids: the URL of a webhook is its tenant's.
+
+    `reason`: what is wrong with a webhook `w`, for its tenant. `one`, `many`: what one webhook does, and several.
+    """
+
+    def of(name: str, reason: str) -> str:
+        # In the order of their ids: so the text stays as it is until they change.
+        named = f"array_agg(json_build_array({name}, left({reason}, 200)) ORDER BY w.id)"
+        return f"""
+        SELECT w.tenant_id, d.id, d.name, count(*) AS value,
+               CAST(array_to_json(({named})[1:{_WEBHOOKS_NAMED_MAX}]) AS text) AS subject
+        FROM webhooks w LEFT JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
+        WHERE d.deleted_at IS NULL AND {condition} GROUP BY w.tenant_id, d.id, d.name
+        """  # noqa: S608
+
+    def detail(value: float, subject: str) -> str:
+        texts = [": ".join(filter(None, (_address(name), reason))) for name, reason in json.loads(subject)]
+        further = f"; and {value - len(texts):,.0f} more" if value > len(texts) else ""
+        return f"{value:,.0f} {one if value == 1 else many}: {'; '.join(texts)}{further}"
+
+    return _statements(of("w.definition->>'url'", reason), of("w.id", "w.error->>'detail'"), detail)
+
+
+def _address(name: str | None) -> str:
+    """The host and the path of a URL, without what may be secret; another name as it is."""
+    parts = urlsplit(name or "")
+    address = (
+        f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else name or ""
+    )
+    return address[:_URL_CHARACTERS_MAX]
+
+
+def _statements(sql: str, of_all: str, detail: Callable[[float, str], str]) -> _Statement:
+    """`of_all`: what the role reads that sees all tenants."""
     query = (
         f"SELECT * FROM ({sql}) AS faults "  # noqa: S608
         f"ORDER BY id = ANY(CAST(:first_ids AS uuid[])) DESC, value DESC, id, subject LIMIT {FAULTS_MAX}"
     )
     worst = (
-        f"SELECT t.name AS tenant, faults.*, count(*) OVER () AS datasets FROM ({sql}) AS faults "  # noqa: S608
+        f"SELECT t.name AS tenant, faults.*, count(*) OVER () AS datasets FROM ({of_all}) AS faults "  # noqa: S608
         "JOIN tenants t ON t.tenant_id = faults.tenant_id WHERE value > :above "
         "ORDER BY value DESC, id, subject LIMIT :limit"
     )
@@ -58,11 +102,6 @@ def _statement(sql: str, detail: str) -> _Statement:
 
 
 _OF_DATASETS: Final = "d.deleted_at IS NULL"
-# A webhook of the alerts of all datasets is of none.
-_WEBHOOKS: Final = """
-        FROM webhooks w LEFT JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
-        WHERE d.deleted_at IS NULL
-"""
 STATEMENTS: Final = {
     "headwater_dataset_late_seconds": _statement(
         f"""
@@ -125,19 +164,15 @@ STATEMENTS: Final = {
         """,  # noqa: S608
         "the last round of the source {subject} has failed",
     ),
-    "headwater_webhooks_paused": _statement(
-        f"""
-        SELECT w.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject {_WEBHOOKS} AND {IS_PAUSED}
-        GROUP BY w.tenant_id, d.id, d.name
-        """,
-        "the webhook {subject} is paused",
+    # A webhook of the alerts of all datasets is of none.
+    "headwater_webhooks_paused": _webhooks(
+        IS_PAUSED, "w.error->>'detail'", "webhook is paused", "webhooks are paused"
     ),
-    "headwater_webhooks_failing": _statement(
-        f"""
-        SELECT w.tenant_id, d.id, d.name, count(*) AS value, min(w.id::text) AS subject {_WEBHOOKS} AND {IS_FAILING}
-        GROUP BY w.tenant_id, d.id, d.name
-        """,
-        "the receiver of the webhook {subject} does not take its message",
+    "headwater_webhooks_failing": _webhooks(
+        IS_FAILING,
+        "w.recent_attempts->0->>'error'",
+        "webhook fails",
+        "webhooks fail",
     ),
     "headwater_quota_used_ratio": _statement(
         f"""

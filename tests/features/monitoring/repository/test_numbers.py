@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -236,6 +237,44 @@ def test_failing_sources_paused_webhooks_and_records_in_quarantine_are_counted(
         assert datasets == (metric in with_faults)
         assert all(each.startswith(f"{tenant}/{dataset.definition.name}: ") for each in texts)
     assert value(samples, "headwater_quarantine_records") == 3
+
+
+def test_paused_webhooks_of_a_dataset_have_names_and_reasons_that_stay(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    faults, metric = DatasetFaultStore(stores.database), "headwater_webhooks_paused"
+    ids = [str(uuid.UUID(int=number)) for number in range(1, 6)]
+
+    def pause(number: int) -> str:
+        run(
+            stores,
+            tenant_id,
+            "INSERT INTO webhooks (id, dataset_id, definition, secret, state, error) VALUES (:id, :dataset, "
+            "json_build_object('url', CAST(:url AS text)), 's', 'paused', "
+            "json_build_object('code', 'webhook-given-up', 'title', 't', 'detail', CAST(:detail AS text)))",
+            id=ids[number],
+            dataset=dataset.id,
+            url=f"https://example.com/{number}?token=secret",
+            detail=f"reason {number}",
+        )
+        [fault] = faults.read(tenant_id)[metric]
+        assert faults.read(tenant_id)[metric] == [fault]
+        return fault.detail
+
+    assert pause(3) == "1 webhook is paused: https://example.com/3: reason 3"
+    two = pause(1)
+    assert two == ("2 webhooks are paused: https://example.com/1: reason 1; https://example.com/3: reason 3")
+    pause(0)
+    pause(4)
+    all_of_them = pause(2)
+    assert all_of_them == (
+        "5 webhooks are paused: https://example.com/0: reason 0; https://example.com/1: reason 1; "
+        "https://example.com/2: reason 2; and 2 more"
+    )
+    # Operators do not see URLs of tenants.
+    place = f"{stores.tenants.tenant(tenant_id).name}/{dataset.definition.name}"
+    named = "; ".join(f"{ids[number]}: reason {number}" for number in range(3))
+    assert faults.worst(metric, 0, 5) == ([f"{place}: 5 webhooks are paused: {named}; and 2 more"], 1)
 
 
 LATE = {
