@@ -31,7 +31,8 @@ def readiness(
     async def checks() -> list[Check]:
         if draining.is_set():
             return [Check(name="process", ok=False, detail="it is about to stop: use another one")]
-        if not schema.found and (fault := await schema.fault()):
+        # The process reports itself from its start on: the first report has found the schema.
+        if not processes.answered and (fault := await schema.fault()):
             return [Check(name="database", ok=False, detail=fault)]
         detail = "it does not answer: requests get 503 until it does" if answers.silent else ""
         return [Check(name="database", ok=not answers.silent, required=False, detail=detail)]
@@ -40,10 +41,9 @@ def readiness(
 
 
 class _Schema:
-    """Whether the database has the schema of this release. Once it does, it is not asked again."""
+    """Looks for the schema of this release in the database."""
 
     def __init__(self, processes: ProcessStore) -> None:
-        self.found = False
         self._processes = processes
         self._searches = SingleFlight[str, Future[str]]()
 
@@ -64,5 +64,4 @@ class _Schema:
         except Exception as error:
             _log.warning("the schema of the database does not match this release: %s", error)
             return "it does not have this release's schema"
-        self.found = True
         return ""

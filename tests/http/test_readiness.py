@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from datetime import UTC, datetime
@@ -20,8 +21,10 @@ from app.features.alerts.service import health
 from app.features.alerts.service.health import disk_check, loops_check, processes_check, spark_check
 from app.features.alerts.values import ServiceCheck, ServiceHealth, ServiceState, Severity
 from app.infra.db import answers
+from app.infra.db.answers import Answers
 from app.infra.files.probe import StorageProbe
 from app.infra.files.storage import LocalStorage
+from app.process.readiness import readiness
 from tests.support.health import service_checks
 from tests.support.http import TLS, problem
 from tests.support.postgres import TestServer
@@ -114,6 +117,21 @@ def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
     until(lambda: client.get("/datasets").status_code == 200, "requests to be answered again")
     assert service_checks(client)["database"]["ok"]
     assert client.get("/health/ready").json()["checks"][0]["ok"]
+
+
+def test_process_that_has_reported_itself_is_ready_though_nobody_has_asked_before(
+    client: httpx2.Client, service: Service, postgres: TestServer
+) -> None:
+    async def required(processes: ProcessStore) -> list[bool]:
+        return [each.required for each in await readiness(processes, Answers(), threading.Event())()]
+
+    used, unused = ProcessStore(service.database), ProcessStore(service.database)
+    used.report("new", ProcessReport(kind=ProcessKind.API))
+    used.ended("new")
+    with postgres.frozen():
+        assert asyncio.run(required(used)) == [False]
+        assert asyncio.run(required(unused)) == [True]
+    until(lambda: client.get("/datasets").status_code == 200, "requests to be answered again")
 
 
 def test_worst_check_is_the_state_of_the_service() -> None:
