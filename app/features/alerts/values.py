@@ -182,3 +182,11 @@ class AlertState(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: datetime | None = None
     detail: str = ""
     sent: bool = False
+
+
+def detail_of_end(detail: str, fired_at: datetime, resolved_at: datetime) -> str:
+    """That an alert is over, and what it was about. `detail`: what it has said."""
+    minutes = round((resolved_at - fired_at).total_seconds() / 60)
+    hours, rest = divmod(minutes, 60)
+    lasted = f"{hours:,} h {rest} min" if hours else f"{minutes} min" if minutes else "less than a minute"
+    return f"resolved after {lasted}; it was: {detail}"

@@ -65,8 +65,8 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """An alert of a tenant that was fired or resolved, as its messages have it.
 
     `labels`: what it is about: `tenant`, `dataset` by name, `dataset_id`; only the first for what is of the whole
-    tenant. `detail`: the value for which its condition
-    holds, or held last. `runbook`: the document with what to do.
+    tenant. `detail`: the value for which its condition holds; once it is resolved, for how long it was active, and
+    that value. `action`: what to do; empty once it is resolved. `runbook`: the document with what to do.
     """
 
     id: str

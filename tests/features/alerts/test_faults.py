@@ -89,6 +89,8 @@ def test_missing_worker_fires_and_its_event_is_signed_and_sent_again_until_it_ar
     )
     assert resolved[0].data["resolved_at"]
     assert resolved[0].data["alert"] == "no-worker"
+    assert resolved[0].data["detail"] == "resolved after less than a minute; it was: 0 workers alive"
+    assert resolved[0].data["action"] == ""
 
 
 def test_missing_storage_fires_and_is_resolved(client: httpx2.Client, service: Service) -> None:

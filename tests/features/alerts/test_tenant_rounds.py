@@ -77,13 +77,25 @@ def test_second_webhook_that_pauses_fires_nothing_and_the_event_of_the_end_names
     assert rounds.events[0].detail == "one"
     assert rounds.round({metric: [fault("orders", "one; two")]}) == []
     assert rounds.round({metric: []}) == [("orders", "resolved")]
-    assert "one; two" in rounds.events[0].detail
+    assert rounds.events[0].detail == "resolved after less than a minute; it was: one; two"
     # A value that changes in each round is that of the event before.
     metric = "headwater_views_failing"
     assert rounds.round({metric: [fault("copy", "1 has failed")]}) == [("copy", "firing")]
     assert rounds.round({metric: [fault("copy", "2 have failed")]}) == []
     [held] = rounds.states.values()
     assert held.detail == "1 has failed"
+
+
+def test_event_of_the_end_says_that_nothing_is_to_be_done() -> None:
+    rounds = Rounds(held_seconds=0)
+    rounds.after(0, {"view-failed": ["totals"]})
+    assert rounds.events[0].action.startswith("Read the error of the view")
+    rounds.after(360, {})
+    [event] = rounds.events
+    assert (event.detail, event.action) == ("resolved after 6 min; it was: much", "")
+    rounds.after(0, {"view-failed": ["totals"]})
+    rounds.after(7_500, {})
+    assert rounds.events[0].detail == "resolved after 2 h 5 min; it was: much"
 
 
 def test_metric_that_cannot_be_read_changes_nothing() -> None:

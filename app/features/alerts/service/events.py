@@ -11,7 +11,7 @@ import msgspec
 
 from app.features.alerts.declared import ALERTS, RUNBOOK, Alert
 from app.features.alerts.repository import AlertStore
-from app.features.alerts.values import AlertPhase, AlertState, Severity
+from app.features.alerts.values import AlertPhase, AlertState, Severity, detail_of_end
 from app.infra.errors import Unavailable
 
 _log = logging.getLogger(__name__)
@@ -56,15 +56,18 @@ class SendEvents:
 
 
 def event_of(alert: Alert, state: AlertState) -> bytes:
-    """The body of an event, in the form of Standard Webhooks."""
+    """The body of an event, in the form of Standard Webhooks. Of one that is resolved there is nothing to do."""
     fired = state.phase is AlertPhase.FIRING
+    detail = state.detail
+    if state.fired_at is not None and state.resolved_at is not None and not fired:
+        detail = detail_of_end(detail, state.fired_at, state.resolved_at)
     data: Mapping[str, object] = {
         "alert": alert.name,
         "severity": alert.severity.value,
         "state": state.phase.value,
         "summary": alert.summary,
-        "detail": state.detail,
-        "action": alert.action,
+        "detail": detail,
+        "action": alert.action if fired else "",
         "runbook": RUNBOOK,
         "fired_at": state.fired_at,
         "resolved_at": None if fired else state.resolved_at,

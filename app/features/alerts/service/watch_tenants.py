@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from app.features.alerts.declared import RUNBOOK, Alert
+from app.features.alerts.values import detail_of_end
 from app.features.monitoring.values import DatasetFault
 from app.features.webhooks.values import AlertEvent, AlertEventState, DecideAlerts, HeldAlert, HeldAlerts
 from app.infra.identifiers import new_id
@@ -163,6 +164,7 @@ def _has_lasted(alert: Alert, held: HeldAlert, now: datetime) -> bool:
 
 def event_of(tenant: str, alert: Alert, held: HeldAlert, resolved_at: datetime | None = None) -> AlertEvent:
     """The event of an alert that is fired, or resolved at a time. `tenant`: its name."""
+    fired_at = held.fired_at or held.since
     return AlertEvent(
         id=new_id(),
         alert=alert.name,
@@ -170,10 +172,10 @@ def event_of(tenant: str, alert: Alert, held: HeldAlert, resolved_at: datetime |
         state=AlertEventState.FIRING if resolved_at is None else AlertEventState.RESOLVED,
         labels={"tenant": tenant, **_dataset_labels(held)},
         summary=alert.summary,
-        detail=held.detail,
-        action=alert.action,
+        detail=held.detail if resolved_at is None else detail_of_end(held.detail, fired_at, resolved_at),
+        action=alert.action if resolved_at is None else "",
         runbook=RUNBOOK,
-        fired_at=held.fired_at or held.since,
+        fired_at=fired_at,
         resolved_at=resolved_at,
     )
 
