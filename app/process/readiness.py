@@ -41,7 +41,7 @@ def readiness(
 
 
 class _Schema:
-    """Looks for the schema of this release in the database."""
+    """Whether the database has the schema of this release."""
 
     def __init__(self, processes: ProcessStore) -> None:
         self._processes = processes

@@ -119,7 +119,7 @@ def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
     assert client.get("/health/ready").json()["checks"][0]["ok"]
 
 
-def test_process_that_has_reported_itself_is_ready_though_nobody_has_asked_before(
+def test_process_that_has_reported_itself_is_ready_at_the_first_request(
     client: httpx2.Client, service: Service, postgres: TestServer
 ) -> None:
     async def required(processes: ProcessStore) -> list[bool]:

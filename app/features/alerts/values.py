@@ -185,7 +185,7 @@ class AlertState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def detail_of_end(detail: str, fired_at: datetime, resolved_at: datetime) -> str:
-    """That an alert is over, and what it was about. `detail`: what it has said."""
+    """That an alert is over, and what it was about. `detail`: that of the alert while it was active."""
     minutes = round((resolved_at - fired_at).total_seconds() / 60)
     hours, rest = divmod(minutes, 60)
     lasted = f"{hours:,} h {rest} min" if hours else f"{minutes} min" if minutes else "less than a minute"
