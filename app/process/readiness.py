@@ -32,7 +32,7 @@ def readiness(
         if draining.is_set():
             return [Check(name="process", ok=False, detail="it is about to stop: use another one")]
         # The process reports itself from its start on: the first report has found the schema.
-        if not processes.answered and (fault := await schema.fault()):
+        if not processes.has_schema and (fault := await schema.fault()):
             return [Check(name="database", ok=False, detail=fault)]
         detail = "it does not answer: requests get 503 until it does" if answers.silent else ""
         return [Check(name="database", ok=not answers.silent, required=False, detail=detail)]

@@ -188,5 +188,5 @@ def detail_of_end(detail: str, fired_at: datetime, resolved_at: datetime) -> str
     """That an alert is over, and what it was about. `detail`: that of the alert while it was active."""
     minutes = round((resolved_at - fired_at).total_seconds() / 60)
     hours, rest = divmod(minutes, 60)
-    lasted = f"{hours:,} h {rest} min" if hours else f"{minutes} min" if minutes else "less than a minute"
-    return f"resolved after {lasted}; it was: {detail}"
+    duration = f"{hours:,} h {rest} min" if hours else f"{minutes} min" if minutes else "less than a minute"
+    return f"resolved after {duration}; it was: {detail}"

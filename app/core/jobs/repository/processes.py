@@ -20,13 +20,13 @@ _KEPT_SECONDS: Final = 600.0
 class ProcessStore:
     """The register of processes. A process that stops in order removes itself.
 
-    Workers remove those that do not report any more, or the next report does, after ten minutes. `answered`: whether
+    Workers remove those that do not report any more, or the next report does, after ten minutes. `has_schema`: whether
     the database has taken a report or shown the register, and so has the schema of this release.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.answered = False
+        self.has_schema = False
 
     def report(self, process_id: str, report: ProcessReport) -> None:
         """Notes that the process lives."""
@@ -52,7 +52,7 @@ class ProcessStore:
             connection.execute(row.on_conflict_do_update(index_elements=["id"], set_=changes))
             # Of processes that were killed.
             connection.execute(delete(workers).where(workers.c.polled_at < seconds_ago(_KEPT_SECONDS)))
-        self.answered = True
+        self.has_schema = True
 
     def ended(self, process_id: str) -> None:
         """Removes a process that stops in order."""
@@ -65,7 +65,7 @@ class ProcessStore:
         query = select(workers, silent).where(workers.c.polled_at >= seconds_ago(within_seconds))
         with self._database.relay() as connection:
             rows = connection.execute(query.order_by(workers.c.started_at, workers.c.id)).all()
-        self.answered = True
+        self.has_schema = True
         return [
             KnownProcess(
                 id=row.id,

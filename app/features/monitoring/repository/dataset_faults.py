@@ -62,10 +62,10 @@ def _webhooks(condition: str, reason: str, one: str, many: str) -> _Statement:
 
     def of(name: str, reason: str) -> str:
         # In the order of their ids: so the text stays as it is until they change.
-        named = f"array_agg(json_build_array({name}, left({reason}, 200)) ORDER BY w.id)"
+        webhooks = f"array_agg(json_build_array({name}, left({reason}, 200)) ORDER BY w.id)"
         return f"""
         SELECT w.tenant_id, d.id, d.name, count(*) AS value,
-               CAST(array_to_json(({named})[1:{_WEBHOOKS_NAMED_MAX}]) AS text) AS subject
+               CAST(array_to_json(({webhooks})[1:{_WEBHOOKS_NAMED_MAX}]) AS text) AS subject
         FROM webhooks w LEFT JOIN datasets d ON d.tenant_id = w.tenant_id AND d.id = w.dataset_id
         WHERE d.deleted_at IS NULL AND {condition} GROUP BY w.tenant_id, d.id, d.name
         """  # noqa: S608
