@@ -166,6 +166,7 @@ def test_usage_has_charts_and_their_tables(
     assert {"Rows written", "Bytes stored"} <= {
         each.text.partition(" 2")[0] for each in root.all("figcaption")
     } | {each.text for each in root.all("th")}
+    assert page(visitor, "/console/usage?by=").one("h1").text == "Usage"
     [table] = [each for each in root.all("table") if each.rows()[0] == ["Day", "Rows written"]]
     assert len(table.rows()) == 32
     assert table.rows()[-1][1] == "2"

@@ -26,7 +26,7 @@ async def _read(visit: Visit) -> Context:
     days = (last - first).days + 1
     if not 1 <= days <= _DAYS_MAX:
         raise FieldFault("from", f"expected a day of the {_DAYS_MAX} days up to `to`")
-    by = visit.query.get("by", "tenant")
+    by = visit.query.get("by") or "tenant"
     options = {"from": first.isoformat(), "to": last.isoformat(), "by": by}
     (items, complete), key_names = await together(_all_pages(visit.api, options), _key_names(visit, by))
     groups = _groups(items, by, key_names)
