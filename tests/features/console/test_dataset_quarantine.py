@@ -97,6 +97,13 @@ def test_records_that_fail_alike_are_written_together(
     assert "3 in quarantine again" in page(visitor, PATH).one("p", class_="notice").text
     states = [each["state"] for each in client.get(f"{bad}/quarantine").json()["items"]]
     assert states.count("redriven") == 3
+    redriven = page(visitor, PATH).all("table")[-1].rows()[1:]
+    outcomes = sorted(row[2] for row in redriven)
+    assert outcomes == [
+        "job, put back as one of the records 0, 1 of that write",
+        "job, put back as one of the records 0, 1 of that write",
+        "job, put back as record 0 of that write",
+    ]
     # The same form again: these records are taken.
     refused = submit(visitor, root, f"{PATH}/redrives")
     assert refused.status_code == 409

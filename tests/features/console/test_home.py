@@ -248,6 +248,10 @@ def test_the_chain_begins_with_the_link_farthest_upstream_that_stands() -> None:
     ]
     assert links[0].href == "/console/sources/s"
     graph["nodes"][0]["state"] = "active"
+    graph["nodes"][2]["state"] = "active"
+    [link] = chain_to("v", graph, {"v": ["late"]})
+    assert link.fault == "its refresh lacks changes of its inputs"
+    graph["nodes"][2]["state"] = "paused"
     assert [each.name for each in chain_to("v", graph, {"v": ["late"]})] == ["daily"]
     assert chain_to("elsewhere", graph, {}) == []
 

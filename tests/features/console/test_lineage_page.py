@@ -18,7 +18,7 @@ from app.features.console.pages.pipelines.lineage_graph import (
     step_columns,
     way,
 )
-from tests.support.derived_views import LONG, long
+from tests.support.derived_views import COUNT, LONG, counted, long
 from tests.support.http import ORDERS
 from tests.support.pages import PageElement, page, parsed
 
@@ -107,6 +107,18 @@ def test_a_click_on_a_column_traces_it(visitor: httpx2.Client, connected: str) -
     assert "billing.note, long.note, orders.note" in root.text
     assert root.one("table").rows()[1][7] == "id, note"
     assert connected in root.text
+
+
+def test_a_column_that_no_column_of_an_input_goes_into_is_in_the_picture(
+    client: httpx2.Client, visitor: httpx2.Client, orders: str, new_view: NewView
+) -> None:
+    new_view("letters", COUNT, counted)
+    root = page(visitor, "/console/lineage?columns=true")
+    view = root.one("g", class_="view").all("text", class_="column")
+    assert [each.text for each in view] == ["letters", "orders"]
+    # Before its first refresh it is neither healthy nor late.
+    header = page(visitor, "/console/datasets/letters").one("ul", class_="facts").all("li")[-1]
+    assert header.text == "first refresh runs"
 
 
 def test_without_datasets_the_page_leads_to_a_first_write(stranger: httpx2.Client) -> None:

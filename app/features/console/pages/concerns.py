@@ -69,7 +69,11 @@ def health_of(overview: Mapping[str, Any], concerns: Sequence[Concern]) -> Healt
     """The state of a dataset with these concerns."""
     if concerns:
         return Health(concerns[0].kind, ", ".join(dict.fromkeys(each.short for each in concerns)))
-    return Health("idle", "seen in part") if overview["problems"] is None else Health("good", "healthy")
+    if overview["problems"] is None:
+        return Health("idle", "seen in part")
+    if overview["is_view"] and overview["committed_at"] is None:
+        return Health("busy", "first refresh runs")
+    return Health("good", "healthy")
 
 
 async def job_failures(visit: Visit, dataset: str | None = None) -> JobFailures:

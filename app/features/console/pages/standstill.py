@@ -79,5 +79,7 @@ def _fault(node: Mapping[str, Any], problems: Mapping[str, Sequence[str]], graph
         return "its last round has failed" if failing else ""
     if "view" in own:
         return "its last refresh has failed"
-    inputs = [edge["from"] for edge in graph["edges"] if edge["to"] == node["id"]]
+    inputs = [edge for edge in graph["edges"] if edge["to"] == node["id"]]
+    if "late" in own and node["kind"] == "view" and any(edge["lag"] for edge in inputs):
+        return "its refresh lacks changes of its inputs"
     return "no write has come as expected" if "late" in own and not inputs else ""

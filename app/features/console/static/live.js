@@ -64,7 +64,14 @@ export function followFeed(prepare) {
     }
     prepare(head);
   };
+  const showOffsets = (next) => {
+    const label = bar.querySelector("[data-live-offsets]");
+    if (!label) return;
+    const [first, last] = [Number(label.dataset.liveOffsets), next - 1].map((each) => each.toLocaleString("en"));
+    label.textContent = `offsets ${first} to ${last}`;
+  };
   const add = () => {
+    if (waiting.length) showOffsets(Number(waiting[waiting.length - 1].dataset.next));
     const bodies = waiting.splice(0).flatMap((each) => [...each.tBodies].reverse());
     for (const body of bodies) {
       for (const row of body.rows) row.classList.add("fresh");

@@ -54,20 +54,21 @@ _QUARANTINE: Final = text(
                GROUP BY q.dataset_id) AS r ON r.dataset_id = f.dataset_id
     """  # noqa: S608
 )
-# A view that lacks no change of its inputs is not late, however long these have had no commit.
+# A view that lacks no change of its inputs is not late, however long these have had no commit; nor is a new one.
 _PROBLEMS: Final = text(
     f"""
     SELECT d.id::text AS id, 'late' AS problem FROM datasets d JOIN heads h ON h.dataset_id = d.id
     LEFT JOIN dataset_samples s ON s.dataset_id = d.id WHERE d.id = {_IDS} AND {IS_LATE}
     UNION
-    SELECT v.dataset_id::text, 'late' FROM views v JOIN view_inputs i ON i.view_id = v.dataset_id
+    SELECT v.dataset_id::text, 'late' FROM views v JOIN datasets d ON d.id = v.dataset_id
+    JOIN view_inputs i ON i.view_id = v.dataset_id
     JOIN consumers c ON c.dataset_id = i.dataset_id AND c.name = 'view:' || v.dataset_id
     CROSS JOIN LATERAL (
         SELECT committed_at FROM commits WHERE dataset_id = i.dataset_id AND next_offset > c.position
         ORDER BY next_offset LIMIT 1
     ) AS missing
     WHERE v.dataset_id = {_IDS} AND NOT v.paused
-        AND missing.committed_at < now() - make_interval(secs => {LATE_SECONDS_MIN})
+        AND greatest(missing.committed_at, d.created_at) < now() - make_interval(secs => {LATE_SECONDS_MIN})
     UNION
     SELECT dataset_id::text AS id, 'source' AS problem FROM sources
     WHERE dataset_id = {_IDS} AND (state = 'failed' OR (state = 'active' AND failures > 0))

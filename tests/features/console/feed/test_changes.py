@@ -118,6 +118,7 @@ def test_a_long_feed_is_shown_in_parts(visitor: httpx2.Client, write: Any) -> No
     latest = page(visitor, PATH)
     shown = [int(line[0].replace(",", "")) for line in lines(latest)]
     assert shown == list(range(254, 154, -1))
+    assert "offsets 155 to 254" in latest.one("div", class_="live-bar").text
     older = page(visitor, latest.link("Older"))
     assert [int(line[0]) for line in lines(older)] == list(range(154, 54, -1))
     assert "100 later changes" in older.text

@@ -10,6 +10,7 @@ from app.features.monitoring.repository.dataset_numbers import DatasetNumberStor
 from app.features.monitoring.values import DatasetProblem
 from app.infra.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import definition
+from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
 _SOURCE = (
@@ -93,24 +94,32 @@ def test_view_without_new_changes_of_its_inputs_is_not_late(
     assert numbers[view.id].problems == ()
 
 
-BEHIND: dict[str, tuple[int, str, tuple[DatasetProblem, ...]]] = {
-    "a change of an hour ago": (60, "SELECT 1", (DatasetProblem.LATE,)),
-    "a change of now": (0, "SELECT 1", ()),
-    "a change that it has": (60, "UPDATE consumers SET position = 5", ()),
-    "a change that it need not have": (60, "UPDATE views SET paused = true", ()),
+BEHIND: dict[str, tuple[int, int, str, tuple[DatasetProblem, ...]]] = {
+    "a change of an hour ago": (60, 60, "SELECT 1", (DatasetProblem.LATE,)),
+    "a change of before it was registered": (60, 1, "SELECT 1", ()),
+    "a change of now": (0, 60, "SELECT 1", ()),
+    "a change that it has": (60, 60, "UPDATE consumers SET position = 5", ()),
+    "a change that it need not have": (60, 60, "UPDATE views SET paused = true", ()),
 }
+"""Minutes since the change, minutes since the view was registered, a statement, and the problems of the view."""
 
 
 @pytest.mark.parametrize("case", BEHIND)
 def test_view_that_lacks_a_change_of_an_input_is_late(
-    stores: Stores, tenant_id: str, dataset: Dataset, case: str
+    stores: Stores, postgres: TestServer, tenant_id: str, dataset: Dataset, case: str
 ) -> None:
-    minutes, statement, problems = BEHIND[case]
+    minutes, minutes_registered, statement, problems = BEHIND[case]
     view = stores.catalog.create(tenant_id, new_id(), definition("view"))
     values = {"view": view.id, "input": dataset.id, "instant": new_instant_id(), "minutes": minutes}
     with stores.database.tenant(tenant_id) as connection:
         for each in (*_VIEW, *_COMMIT, statement):
             connection.execute(text(each), values)
+        name = str(connection.execute(text("SELECT current_database()")).scalar_one())
+    with postgres.administration(name) as administration:
+        administration.execute(
+            "UPDATE datasets SET created_at = now() - make_interval(mins => %s) WHERE id = %s",
+            (minutes_registered, view.id),
+        )
     numbers = DatasetNumberStore(stores.database).of(tenant_id, [dataset.id, view.id])
     assert numbers[view.id].problems == problems
     assert numbers[dataset.id].problems == ()

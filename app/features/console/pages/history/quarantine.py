@@ -47,10 +47,21 @@ async def _read(visit: Visit) -> Context:
         "records": records,
         "items": [_entry(each, fields, budget) for each in waiting],
         "redriven": [each for each in items if each["state"] == "redriven"],
+        "put_back": _put_back(items),
         "groups": _groups(waiting),
         "here": path_of("console", "datasets", dataset["name"], "quarantine"),
         "action": path_of("datasets", dataset["name"], "quarantine"),
     }
+
+
+def _put_back(records: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """The positions of records that are bad again, by the id of the job that wrote them again."""
+    redrives = {each["redrive_job_id"] for each in records}
+    positions: dict[str, list[int]] = {}
+    for each in records:
+        if each["job_id"] in redrives:
+            positions.setdefault(each["job_id"], []).append(each["position"])
+    return positions
 
 
 def _groups(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

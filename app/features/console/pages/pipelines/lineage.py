@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from app.features.console.pages.pipelines.lineage_chart import LineageStyle, lin
 from app.features.console.pages.pipelines.lineage_graph import ColumnOfNode, LineageGraph
 from app.features.console.pages.webhook_states import webhook_states
 from app.features.console.rendering import StateWords, duration, problem_word, state_words
-from app.features.console.visit import Visit
+from app.features.console.visit import Visit, path_of, together
 
 DRAWN_MAX: Final = 80
 """The most nodes of a picture."""
@@ -39,7 +39,7 @@ async def _read(visit: Visit) -> Context:
     trace = graph.trace(ColumnOfNode(focus, column)) if focus and column else set()
     style = LineageStyle(
         notes=await _notes(visit, graph, picture),
-        columns=graph.columns() if columns else {},
+        columns=await _columns(visit, graph, picture) if columns and picture else {},
         trace=trace,
         focus=focus,
         node_link=lambda id_: node_link(visit, graph, id_, focus),
@@ -62,6 +62,21 @@ async def _read(visit: Visit) -> Context:
         "edges": graph.edges[:_EDGES_MAX],
         "pairs_max": _PAIRS_MAX,
         "page_of": lambda id_: page_of(graph, id_),
+    }
+
+
+async def _columns(visit: Visit, graph: LineageGraph, picture: LineageGraph) -> Mapping[str, Sequence[str]]:
+    """The columns of each node that edges name, and of views also those that no column of an input goes into."""
+    of_edges = graph.columns()
+    views = [each for each in picture.nodes.values() if each["kind"] == "view"]
+    parts = await together(*(visit.api.part(path_of("datasets", each["id"])) for each in views))
+    return {
+        **of_edges,
+        **{
+            view["id"]: [each["name"] for each in part.value["schema"]["fields"]]
+            for view, part in zip(views, parts, strict=True)
+            if part.problem is None
+        },
     }
 
 

@@ -28,6 +28,8 @@ _PASSAGE: Final = 10
 _TOP: Final = 24
 _EDGE: Final = 8
 _NAME_CHARACTERS: Final = 22
+_LAG_CHARACTER: Final = 6
+"""The width of a character beside an edge."""
 _COLUMNS_SHOWN: Final = 12
 """The most columns of a node that are drawn; the others are in the table."""
 
@@ -176,10 +178,12 @@ def _edge(edge: Mapping[str, Any], boxes: Sequence[_Box], style: LineageStyle) -
 
 
 def _lag(edge: Mapping[str, Any], target: _Box) -> Markup:
-    """How far the target of an edge is behind, at the end of the edge."""
-    return Markup('<text class="lag" x="{}" y="{}">{}</text>').format(
-        target.left - 6, target.middle - 5, f"{edge['lag']:,} behind"
-    )
+    """How far the target of an edge is behind, at the end of the edge, on ground of its own."""
+    words = f"{edge['lag']:,} behind"
+    width = len(words) * _LAG_CHARACTER + 4
+    return Markup(
+        '<rect class="ground" x="{}" y="{}" width="{}" height="14"/><text class="lag" x="{}" y="{}">{}</text>'
+    ).format(target.left - 4 - width, target.middle - 16, width, target.left - 6, target.middle - 5, words)
 
 
 def _carries(edge: Mapping[str, Any], trace: Collection[ColumnOfNode]) -> bool:
