@@ -242,7 +242,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         for_seconds=0,
         detail="{value:webhook|webhooks}",
         summary="A webhook is paused because its receiver did not take its messages.",
-        action="Read error of the webhook, repair its receiver, and set its state to active.",
+        action="Read the error of the webhook, repair its receiver, and set its state to active.",
     ),
     Alert(
         name="webhook-failing",

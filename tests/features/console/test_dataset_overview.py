@@ -22,7 +22,7 @@ def sample(service: Any) -> None:
 
 def test_an_empty_dataset_shows_how_its_changes_are_followed(visitor: httpx2.Client, orders: str) -> None:
     root = page(visitor, PAGE)
-    assert "headwater tail orders" in root.text
+    assert "headwater tail orders -f" in root.text
     assert "Writes of producers alone." in root.text
     assert "nothing needs attention" in root.text
     assert "Visible after" not in root.text

@@ -26,6 +26,11 @@ def test_the_form_has_each_setting_with_its_value_and_description(
     assert field(root, "services.compaction.logs").attributes["value"] == str(compaction["logs"])
     assert "The number of logs or postponed writes of a file group." in root.text
     assert "Default: 16." in root.text
+    # Words of a form, not of a request.
+    notes = " ".join(each.text for each in root.all("p", class_="note"))
+    assert "The name. The old one is free at once" in notes
+    assert "How long changes are kept; off keeps them for ever." in notes
+    assert "null" not in notes
     logs = field(root, "services.compaction.logs").attributes
     assert (logs["min"], logs["max"]) == ("1", "10000")
     assert "1–10,000." in root.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     **{f"services.{place}": bounds for place, bounds in SERVICE_BOUNDS.items()},
 }
 """The bounds of numbers that the API document does not have."""
+_NULL: Final = re.compile(r"\bnull\b")
 _EXACT_MAX: Final = 2**53
 """The largest number that browsers compare exactly."""
 _LEFT_OUT: Final = object()
@@ -98,7 +100,7 @@ def _settings(
         "least": least,
         "largest": largest,
         "label": label,
-        "description": f"{description} {_range(least, largest, description)}".strip(),
+        "description": _in_words(description, properties is not None, _range(least, largest, description)),
         "nullable": nullable,
         "depth": depth,
         "default": _text(default),
@@ -149,6 +151,14 @@ def _range(least: int | None, largest: int | None, description: str) -> str:
     if largest is None:
         return f"At least {least:,}."
     return "" if f"{largest:,}" in description else f"{least:,}–{largest:,}."
+
+
+def _in_words(description: str, is_group: bool, bounds: str) -> str:
+    """A description of the API document as one of a field: what is null there is an empty field here, or a group that
+    is off.
+    """
+    text = description.replace("The new ", "The ").replace("; as before, if it is left out", "")
+    return f"{_NULL.sub('off' if is_group else 'empty', text)} {bounds}".strip()
 
 
 def _text(value: Any) -> str:
