@@ -5,6 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
+from app.access.tenants.quotas import Quotas
+from app.access.tenants.values import TenantChange
 from headwater_client import Headwater, Problem
 from headwater_client.models import Grant
 from tests.support.command_line import command_line, use_service
@@ -43,8 +45,9 @@ def test_commands_administer_tenants_and_keys(
     suspended = headwater("tenants", "suspend", "cli-tenant", "--reason", "unpaid").value
     assert (suspended["state"], suspended["suspended_reason"]) == ("suspended", "unpaid")
     headwater("tenants", "resume", "cli-tenant")
+    service.tenants.change("cli-tenant", TenantChange(quotas=Quotas(rows_per_day=10)))
     [row] = [cells for cells in headwater("tenants", "list", "-o", "table").cells if "cli-tenant" in cells]
-    assert row[1:] == ["cli-tenant", "active", "-"]
+    assert row[1:] == ["cli-tenant", "active", "0", "bytes", "0", "0%", "rows_per_day", "-"]
     in_tenant = ("--tenant", "cli-tenant")
     key = headwater("keys", "create", "reader", "--scope", "read", "--datasets", "orders_*", *in_tenant).value
     assert key["api_key"].startswith("hw_")

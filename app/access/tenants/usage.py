@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -52,3 +53,21 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str
     requests: int
     egress_bytes: int
+
+
+class QuotaShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Which share of a quota is used."""
+
+    quota: Annotated[str, msgspec.Meta(examples=["storage_bytes"])]
+    """Its name."""
+    share: Annotated[float, msgspec.Meta(examples=[0.42])]
+    """The used share: 1 is all of it."""
+
+
+class TenantUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant stores, has written on this day, and has used of the quotas that stop its writes."""
+
+    stored_bytes: int = 0
+    rows_today: int = 0
+    quotas: Sequence[QuotaShare] = ()
+    """Those that are set, the one that is used most first; of an active tenant only."""

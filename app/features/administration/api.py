@@ -9,6 +9,7 @@ from app.access.audit.service import ReadAudit
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.repository.quotas import QuotaStore
+from app.access.tenants.repository.tenant_use import TenantUseStore
 from app.access.tenants.repository.usage import UsageStore
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.administration.handlers.audit import read_audit
@@ -36,6 +37,7 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
         "audit_reader": AuditReader(audit=audit, administration=administration),
         "usage": ReadUsage(
             usage=UsageStore(database),
+            tenant_use=TenantUseStore(database),
             dataset_names=process.platform.stores.catalog.names_by_id,
             meter=QuotaStore(database).metered,
             counts=process.quota_use,

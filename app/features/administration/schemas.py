@@ -10,7 +10,7 @@ from litestar.params import PathParameter
 
 from app.access.audit.values import AccessOutcome, AccessVia, AuditEntry, AuditFilter
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
-from app.access.tenants.usage import UsageFilter, UsageOf
+from app.access.tenants.usage import QuotaShare, TenantUse, UsageFilter, UsageOf
 from app.access.tenants.values import (
     ApiKey,
     BoundedText,
@@ -135,10 +135,23 @@ class CreatedTenant(TenantResponse, frozen=True, kw_only=True):
     """Its first key, with the scopes `read`, `write` and `manage`. It is only in this response."""
 
 
+class TenantWithUse(TenantResponse, frozen=True, kw_only=True):
+    """A tenant with what it uses, as of the last samples."""
+
+    stored_bytes: Annotated[int, msgspec.Meta(examples=[5368709120])]
+    """The bytes of all files of its datasets."""
+    rows_today: Annotated[int, msgspec.Meta(examples=[120000])]
+    """The rows that it has written on this day, in UTC."""
+    quota_shares: list[QuotaShare]
+    """The shares of its quotas `storage_bytes`, `rows_per_day` and `bytes_per_day` that are used, the largest first.
+    Quotas that are not set are absent, and so are all of a tenant that is not active.
+    """
+
+
 class TenantPage(msgspec.Struct, frozen=True, kw_only=True):
     """Tenants by name."""
 
-    items: list[TenantResponse]
+    items: list[TenantWithUse]
     """The tenants of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -288,6 +301,16 @@ def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
 def tenant_response(tenant: Tenant) -> TenantResponse:
     """The response for a tenant."""
     return TenantResponse(**msgspec.structs.asdict(tenant))
+
+
+def tenant_with_use(tenant: Tenant, use: TenantUse) -> TenantWithUse:
+    """The response for a tenant with what it uses."""
+    return TenantWithUse(
+        **msgspec.structs.asdict(tenant),
+        stored_bytes=use.stored_bytes,
+        rows_today=use.rows_today,
+        quota_shares=list(use.quotas),
+    )
 
 
 def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> TenantWithDeletion:

@@ -17,8 +17,9 @@ from app.access.tenants.errors import AdministrationUnavailable
 from app.access.tenants.quotas import Quotas
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
+from app.access.tenants.repository.tenant_use import TenantUseStore
 from app.access.tenants.repository.usage import UsageStore
-from app.access.tenants.usage import Usage, UsageFilter, UsageOf
+from app.access.tenants.usage import TenantUse, Usage, UsageFilter, UsageOf
 from app.access.tenants.values import (
     FIRST_KEY_SCOPES,
     ApiKey,
@@ -74,6 +75,7 @@ class ReadUsage:
     """
 
     usage: UsageStore
+    tenant_use: TenantUseStore
     dataset_names: Callable[[str, Collection[str]], Mapping[str, DatasetName]]
     meter: Callable[[str], Mapping[str, int]]
     counts: Mapping[str, Callable[[str], int]]
@@ -91,6 +93,10 @@ class ReadUsage:
             return page.mapped(NamedUsage)
         names = self.dataset_names(tenant_id, {item.id for item in page.items})
         return page.mapped(lambda item: NamedUsage(item, names.get(item.id)))
+
+    def of_tenants(self, tenants: Collection[Tenant]) -> Mapping[str, TenantUse]:
+        """What these tenants store and use, by id. Raises TooSlow, Unavailable."""
+        return self.tenant_use.read([each.id for each in tenants])
 
     def quotas(self, tenant: Tenant) -> list[QuotaUse]:
         """All quotas, with what the tenant uses now."""

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.access.tenants.quotas import Quotas
 from app.access.tenants.values import TenantChange, TenantState
 from app.features.retention.compose import sample_usage
 from tests.support.http import upsert
@@ -232,6 +233,23 @@ def test_audit_of_a_tenant_has_its_own_entries_and_pages(
     following = page(sign_in(key), root.link("Next page"))
     assert len(following.rows()) == 2
     assert not root.all("input", name="tenant")
+
+
+def test_tenants_that_reach_a_quota_first_stand_first(
+    visitor: httpx2.Client, client: httpx2.Client, orders: str, service: Service, tenant: str
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1}, {"id": 2}))
+    service.work()
+    own = client.get("/me").json()["tenant"]
+    service.tenants.change(own["id"], TenantChange(quotas=Quotas(rows_per_day=2)))
+    service.tenants.change(tenant.rsplit("/", 1)[1], TenantChange(quotas=Quotas(rows_per_day=2)))
+    root = page(visitor, "/console/tenants")
+    rows = [row[0] for row in root.rows()[1:]]
+    made = page(visitor, tenant).one("h1").text
+    assert rows.index(own["name"]) < next(place for place, name in enumerate(rows) if name in made)
+    [row] = [row for row in root.rows() if row[0] == own["name"]]
+    assert (row[1], row[3]) == ("active", "2")
+    assert row[4].startswith("100% rows_per_day reached")
 
 
 def test_service_page_has_checks_with_what_to_do_and_what_fills_the_storage(

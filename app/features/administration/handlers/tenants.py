@@ -7,6 +7,7 @@ from typing import Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
+from app.access.tenants.usage import TenantUse
 from app.access.tenants.values import KeyScope, Principal
 from app.features.administration.schemas import (
     CreatedTenant,
@@ -22,8 +23,9 @@ from app.features.administration.schemas import (
     tenant_change,
     tenant_response,
     tenant_with_deletion,
+    tenant_with_use,
 )
-from app.features.administration.service import Administration
+from app.features.administration.service import Administration, ReadUsage
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.json_body import require_member
@@ -63,13 +65,16 @@ async def create_tenant(
 async def list_tenants(
     options: Provided[ListTenantsOptions],
     administration: Provided[Administration],
+    usage: Provided[ReadUsage],
     threads: Provided[Threads],
 ) -> TenantPage:
-    """Lists the tenants of the installation by name."""
+    """Lists the tenants of the installation by name, each with what it uses as of the last samples."""
     page = await threads.run(
         administration.tenants, page_size=options.page_size, page_token=options.page_token
     )
-    return TenantPage(items=[tenant_response(each) for each in page.items], next_page_token=page.next_token)
+    uses = await threads.run(usage.of_tenants, page.items)
+    items = [tenant_with_use(each, uses.get(each.id, TenantUse())) for each in page.items]
+    return TenantPage(items=items, next_page_token=page.next_token)
 
 
 @get(

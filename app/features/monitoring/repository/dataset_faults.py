@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, TextClause, text
 
+from app.access.tenants.repository.tenant_use import QUOTAS_USED
 from app.features.monitoring.repository.numbers import (
     IS_FAILING,
     IS_LATE,
     IS_PAUSED,
     OVER_MAX_LAG,
-    QUOTAS_USED,
 )
 from app.features.monitoring.values import Amount, DatasetFault
 from app.infra.db.session import Database

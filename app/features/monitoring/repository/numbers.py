@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import TextClause, text
 
+from app.access.tenants.repository.tenant_use import QUOTAS_USED
 from app.core.jobs.values import JobQueue
 from app.features.monitoring.values import Sample
 from app.infra.db.session import Database
@@ -70,20 +71,6 @@ OVER_MAX_LAG: Final = """
     )
 """
 """Consumers `c` of datasets `d` that are farther behind than their own limit."""
-
-QUOTAS_USED: Final = """
-    SELECT t.tenant_id, t.name AS tenant, q.quota, coalesce(q.used, 0) / CAST(t.quotas->>q.quota AS numeric) AS ratio
-    FROM tenants t
-    LEFT JOIN storage_samples s ON s.tenant_id = t.tenant_id
-    LEFT JOIN LATERAL (
-        SELECT sum(u.rows_written) AS rows_written, sum(u.bytes_written) AS bytes_written FROM usage_days u
-        WHERE u.tenant_id = t.tenant_id AND u.day = current_date
-    ) AS today ON true,
-    LATERAL (VALUES ('storage_bytes', s.stored_bytes), ('rows_per_day', today.rows_written),
-                    ('bytes_per_day', today.bytes_written)) AS q (quota, used)
-    WHERE t.state = 'active' AND CAST(t.quotas->>q.quota AS numeric) > 0
-"""
-"""Which share of its quotas a tenant has used, of those that stop its writes. A quota of 0 is no limit to come."""
 
 _JOBS: Final = text(
     """

@@ -21,6 +21,7 @@ from headwater_client.models import (
     Tenant,
     TenantPage,
     TenantWithDeletion,
+    TenantWithUse,
 )
 from headwater_client.transport.connection import Connection, decoded
 
@@ -42,8 +43,8 @@ class AdministrationCalls(Connection):
         """Makes a tenant; `api_key` is its first key."""
         return decoded(CreatedTenant, await self._post(_TENANTS, {"name": name}))
 
-    def tenants(self) -> AsyncGenerator[Tenant, None]:
-        """The tenants of the installation by name."""
+    def tenants(self) -> AsyncGenerator[TenantWithUse, None]:
+        """The tenants of the installation by name, each with what it stores and uses."""
         return self._items(_TENANTS, TenantPage)
 
     async def get_tenant(self, tenant: str) -> TenantWithDeletion:

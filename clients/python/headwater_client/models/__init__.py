@@ -197,9 +197,11 @@ from headwater_client.models.tenants import (
     CreatedTenant,
     Deletion,
     Quotas,
+    QuotaShare,
     Tenant,
     TenantPage,
     TenantWithDeletion,
+    TenantWithUse,
 )
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
@@ -437,6 +439,7 @@ __all__ = [
     "QuarantinePage",
     "QuarantinedRecord",
     "QueryType",
+    "QuotaShare",
     "QuotaUse",
     "QuotaUses",
     "Quotas",
@@ -499,6 +502,7 @@ __all__ = [
     "Tenant",
     "TenantPage",
     "TenantWithDeletion",
+    "TenantWithUse",
     "TimelinePolicy",
     "TopicFormat",
     "TopicOptions",

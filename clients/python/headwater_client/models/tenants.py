@@ -53,6 +53,15 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     """When its keys were deleted and its name was free; null before."""
 
 
+class QuotaShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Which share of a quota is used."""
+
+    quota: str
+    """Its name."""
+    share: float
+    """The used share: 1 is all of it."""
+
+
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a tenant. One that is absent does not exist. In a change, null removes a limit."""
 
@@ -122,7 +131,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
 class TenantPage(msgspec.Struct, frozen=True, kw_only=True):
     """Tenants by name."""
 
-    items: tuple[Tenant, ...]
+    items: tuple[TenantWithUse, ...]
     """The tenants of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -147,3 +156,30 @@ class TenantWithDeletion(msgspec.Struct, frozen=True, kw_only=True):
     """When it was made."""
     deletion: Deletion | None
     """Its deletion; null unless one was requested."""
+
+
+class TenantWithUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant with what it uses, as of the last samples."""
+
+    id: str
+    """Its id."""
+    name: str
+    """Its name."""
+    state: str
+    """Whether it may write."""
+    quotas: Quotas
+    """Its limits."""
+    suspended_reason: str | None
+    """Why it is suspended; null unless it is."""
+    suspended_at: datetime | None
+    """When it was suspended; null unless it is."""
+    created_at: datetime
+    """When it was made."""
+    stored_bytes: int
+    """The bytes of all files of its datasets."""
+    rows_today: int
+    """The rows that it has written on this day, in UTC."""
+    quota_shares: tuple[QuotaShare, ...]
+    """The shares of its quotas `storage_bytes`, `rows_per_day` and `bytes_per_day` that are used, the largest first.
+    Quotas that are not set are absent, and so are all of a tenant that is not active.
+    """

@@ -110,3 +110,23 @@ def test_only_operators_list_the_datasets_of_all_tenants(service: Service) -> No
     with service.client(key) as client:
         refused = problem(client.get("/storage/datasets"), 403, "forbidden")
         assert refused["required_scope"] == "operate"
+
+
+def test_tenants_have_what_they_store_and_the_quota_used_most_first(service: Service) -> None:
+    (name, _), (other, operator) = tenant_with_rows(service, 40), tenant_with_rows(service, 1)
+    quotas = {"rows_per_day": 80, "storage_bytes": 1_000_000_000, "datasets": 2}
+    assert operator.patch(f"/tenants/{name}", json={"quotas": quotas}).status_code == 200
+    sample_usage(service.platform).run()
+    tenants = {each["name"]: each for each in operator.get("/tenants?page_size=1000").json()["items"]}
+    first = tenants[name]
+    assert first["rows_today"] == 40
+    assert first["stored_bytes"] > 0
+    of_rows, of_bytes = first["quota_shares"]
+    assert of_rows == {"quota": "rows_per_day", "share": 0.5}
+    assert of_bytes["quota"] == "storage_bytes"
+    assert of_bytes["share"] == round(first["stored_bytes"] / 1_000_000_000, 4)
+    assert (tenants[other]["rows_today"], tenants[other]["quota_shares"]) == (1, [])
+    state = {"state": "suspended", "reason": "unpaid"}
+    assert operator.patch(f"/tenants/{name}", json=state).status_code == 200
+    tenants = {each["name"]: each for each in operator.get("/tenants?page_size=1000").json()["items"]}
+    assert (tenants[name]["rows_today"], tenants[name]["quota_shares"]) == (40, [])

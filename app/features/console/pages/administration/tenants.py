@@ -12,7 +12,7 @@ from app.features.console.pages.administration.keys import new_key_context
 from app.features.console.pages.field_values import decimal_number, whole_number
 from app.features.console.visit import Visit, path_of, together
 
-_PAGE_SIZE: Final = 100
+_PAGE_SIZE: Final = 1_000
 _KEYS: Final = 100
 _DAYS: Final = 31
 _SCOPES: Final = ("manage", "operate", "read", "write")
@@ -25,7 +25,11 @@ _BYTES: Final = frozenset({"storage_bytes", "bytes_per_day"})
 
 async def _read_all(visit: Visit) -> Context:
     page = await visit.api.get("/tenants", page_size=_PAGE_SIZE, page_token=visit.query.get("page_token"))
-    return {"items": page["items"], "next_token": page["next_page_token"]}
+    # Those come first that will reach a quota first.
+    items = sorted(
+        page["items"], key=lambda each: -max((q["share"] for q in each["quota_shares"]), default=0)
+    )
+    return {"items": items, "next_token": page["next_page_token"]}
 
 
 async def _read(visit: Visit) -> Context:

@@ -10,12 +10,21 @@ from cyclopts import Parameter
 from headwater_client.cli.failure import CommandError, ExitCode
 from headwater_client.cli.printing.output import OUTPUT, Bytes, Output, TableColumn
 from headwater_client.cli.service import SERVICE, ServiceChoice
-from headwater_client.models import QuotaUse, Tenant
+from headwater_client.models import QuotaUse, TenantWithUse
 
-_COLUMNS: Final[Sequence[TableColumn[Tenant]]] = (
+
+def _quota_used(tenant: TenantWithUse) -> str | None:
+    """The quota that is used most, with its share."""
+    return next((f"{each.share:.0%} {each.quota}" for each in tenant.quota_shares), None)
+
+
+_COLUMNS: Final[Sequence[TableColumn[TenantWithUse]]] = (
     TableColumn("ID", lambda each: each.id),
     TableColumn("NAME", lambda each: each.name),
     TableColumn("STATE", lambda each: each.state),
+    TableColumn("STORED", lambda each: Bytes(each.stored_bytes)),
+    TableColumn("ROWS TODAY", lambda each: each.rows_today),
+    TableColumn("QUOTA USED", _quota_used),
     TableColumn("REASON", lambda each: each.suspended_reason),
 )
 _QUOTAS: Final[Sequence[TableColumn[QuotaUse]]] = (
