@@ -179,11 +179,11 @@ def test_disk_is_a_warning_before_it_is_full_and_named_by_host() -> None:
     assert disk(2000).ok
     low = disk(900)
     assert (low.ok, low.severity) == (False, Severity.WARNING)
-    assert low.detail == "host, disk of storage: 900 MiB of 10 GiB free; writes stop at 512 MiB."
+    assert low.detail == "host, disk of storage: 944 MB of 10.5 GB free; writes stop at 537 MB."
     full = disk(12)
     assert (full.ok, full.severity) == (False, Severity.CRITICAL)
     assert full.detail == (
-        "host, disk of storage: 12 MiB free; the minimum is 512 MiB (HEADWATER_DISK_FREE_BYTES_MIN)."
+        "host, disk of storage: 12.6 MB free; the minimum is 537 MB (HEADWATER_DISK_FREE_BYTES_MIN)."
     )
 
 

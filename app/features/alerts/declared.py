@@ -72,7 +72,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         start_seconds=120,
         detail="{value:worker|workers} alive",
         summary="No worker is alive. Reads go on; writes are accepted and wait.",
-        action="Start a worker, and read the end of its log for the reason why the last one ended.",
+        action="Start a worker, or restart or kill the one that hangs: GET /health/service has it as not alive. Read "
+        "the end of its log for the reason.",
     ),
     Alert(
         name="no-metrics",

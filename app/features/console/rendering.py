@@ -17,10 +17,10 @@ from markupsafe import Markup, escape
 
 from app.features.console.charts import CHARTS
 from app.features.console.commands import curl_line, operands, shell
+from app.infra.files.probe import readable_bytes
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _CELL_CHARACTERS: Final = 120
 _MAGNITUDES: Final = ("", "k", "M", "G", "T")
 _THOUSAND: Final = 1_000
@@ -84,12 +84,7 @@ def byte_size(value: float | None) -> str:
     """Bytes in the unit that fits: 12.4 MB."""
     if value is None:
         return "–"
-    size, unit = float(value), _UNITS[0]
-    for unit in _UNITS:
-        if size < _THOUSAND or unit == _UNITS[-1]:
-            break
-        size /= _THOUSAND
-    return f"{size:.0f} {unit}" if unit == "B" or size >= _THOUSAND / 10 else f"{size:.1f} {unit}"
+    return readable_bytes(value)
 
 
 def duration(seconds: float | None) -> str:

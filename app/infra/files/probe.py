@@ -19,6 +19,8 @@ from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
 _AGE_SECONDS_MAX: Final = 5.0
 _WAIT_SECONDS: Final = 1.5
 _SPACE_SECONDS: Final = 0.5
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_THOUSAND: Final = 1_000
 _FAULTS: Final = {"space": "it is full", "storage": "it is out of reach"}
 
 
@@ -114,13 +116,14 @@ class DiskSpace:
         return space
 
 
-def readable_bytes(number: int) -> str:
-    """A number of bytes as people write it, such as `12 MiB`."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number} {unit}"
-        number = round(number / 1024)
-    return f"{number} TiB"
+def readable_bytes(number: float) -> str:
+    """Bytes in the unit that fits: 12.4 MB."""
+    size, unit = float(number), _UNITS[0]
+    for unit in _UNITS:
+        if size < _THOUSAND or unit == _UNITS[-1]:
+            break
+        size /= _THOUSAND
+    return f"{size:.0f} {unit}" if unit == "B" or size >= _THOUSAND / 10 else f"{size:.1f} {unit}"
 
 
 def resident_bytes() -> int | None:

@@ -153,9 +153,7 @@ def test_alert_names_the_worst_series_and_takes_the_threshold_of_the_setting(sto
     free = [Sample(alert.metric, {"process": f"p{number}"}, number) for number in range(30)]
     evaluate(free)
     [state] = [each for each in store.states() if each.name == alert.name]
-    assert state.detail.startswith(
-        "process p0: 0 bytes free, minimum 10 bytes; process p1: 1 bytes free, minimum 10 bytes; "
-    )
+    assert state.detail.startswith("process p0: 0 B free, minimum 10 B; process p1: 1 B free, minimum 10 B; ")
     assert state.detail.endswith(", and 5 more")
     evaluate(free[10:])
     [state] = [each for each in store.states() if each.name == alert.name]

@@ -9,9 +9,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import text
 
 from app.access.tenants.quotas import Quotas
 from app.access.tenants.values import TenantChange, TenantState
+from app.core.jobs.repository.processes import ProcessStore
+from app.core.jobs.values import ProcessKind, ProcessReport
+from app.features.console.pages.administration.service import stored_kinds
 from app.features.retention.compose import sample_usage
 from tests.support.http import upsert
 from tests.support.pages import checked_page, page, submit
@@ -252,6 +256,46 @@ def test_tenants_that_reach_a_quota_first_stand_first(
     assert row[4].startswith("100% rows_per_day reached")
 
 
+def test_a_process_that_does_not_report_is_a_fault(visitor: httpx2.Client, service: Service) -> None:
+    processes = ProcessStore(service.database)
+    processes.report("frozen", ProcessReport(kind=ProcessKind.WORKER))
+    try:
+        with service.database.relay() as connection:
+            frozen = text("UPDATE workers SET polled_at = now() - interval '5 minutes' WHERE id = 'frozen'")
+            connection.execute(frozen)
+        root = page(visitor, "/console/service")
+    finally:
+        processes.ended("frozen")
+    [worker] = [row for row in root.rows() if row[0].startswith("worker ") and row[1].startswith("silent")]
+    assert worker[-1] == "all: it does not report"
+    [workers] = [row for row in root.rows() if row[0] == "workers"]
+    assert "restart or kill the one that hangs" in workers[3]
+
+
+@pytest.mark.parametrize(
+    ("folder", "used_bytes", "database_on_host", "names", "other", "beside"),
+    [
+        ("data and storage", 100, True, KINDS, 30, False),
+        # Postgres is on the machine, and on neither of the disks, or on another machine.
+        ("data and storage", 60, True, KINDS, 10, True),
+        ("data and storage", 100, False, KINDS, 50, True),
+        ("storage", 100, True, KINDS, 50, True),
+        # The fullest disk is not that of the files: what is left over on theirs is not known.
+        ("data", 100, True, KINDS[:3], None, False),
+    ],
+)
+def test_only_what_is_on_a_disk_is_counted_into_it(
+    folder: str, used_bytes: int, database_on_host: bool, names: list[str], other: int | None, beside: bool
+) -> None:
+    sums = {"dataset_bytes": 40, "quarantine_bytes": 0, "rendered_bytes": 10, "database_bytes": 20}
+    places = {"files_on_disk": True, "database_on_host": database_on_host}
+    disk = {"total_bytes": 200, "free_bytes": 200 - used_bytes, "folder": folder}
+    kinds = {each.name: each for each in stored_kinds(sums | places, {"host": disk})}
+    assert list(kinds) == names
+    assert (kinds["Other"].size_bytes if "Other" in kinds else None) == other
+    assert kinds["Postgres"].beside is beside
+
+
 def test_service_page_has_checks_with_what_to_do_and_what_fills_the_storage(
     visitor: httpx2.Client, client: httpx2.Client, orders: str, service: Service
 ) -> None:
@@ -277,6 +321,9 @@ def test_service_page_has_checks_with_what_to_do_and_what_fills_the_storage(
     reaped = submit(visitor, root, "/console/service/reap")
     assert (reaped.status_code, reaped.headers["location"]) == (303, "/console/service")
     assert re.search(r"files? of deleted datasets deleted\.", page(visitor, "/console/service").text)
+    submit(visitor, root, "/console/service/reap")
+    shown = page(visitor, "/console/service").text
+    assert "0 files of deleted datasets deleted. No deleted dataset has files, or a backup runs." in shown
 
 
 def test_page_of_a_suspended_tenant_shows_why_its_keys_cannot_be_made(

@@ -13,7 +13,8 @@ _LARGEST: Final = 25
 _WHAT_TO_DO: Final[Mapping[str, str]] = {
     "database": "Check Postgres: its process, its disk and the connections that it admits. Requests work again by "
     "themselves.",
-    "workers": "Start a worker, and read the end of its log for the reason why the last one ended.",
+    "workers": "Start a worker, or restart or kill the one that hangs: it is silent below. Read the end of its log "
+    "for the reason.",
     "spark": "Add cores to the cluster of Spark, or lower HEADWATER_SPARK_CORES_MAX of the workers.",
     "processes": "Install the packages of this release in the environment of the worker, and restart it.",
     "loops": "Read the log of the process for the error of the loop, and restart the process if it hangs.",
@@ -23,13 +24,22 @@ _WHAT_TO_DO: Final[Mapping[str, str]] = {
     "redis": "Start Redis. Nothing is lost; work is found by polling meanwhile.",
 }
 
+_NOTHING_REAPED: Final = (
+    " No deleted dataset has files, or a backup runs. Files that a dataset no longer needs are deleted without a reap, "
+    "once they are older than HEADWATER_ORPHAN_GRACE_SECONDS."
+)
+
 
 class StoredKind(NamedTuple):
-    """Something that fills the storage or its disk. `size_bytes`: None if it is not known."""
+    """Something that fills the storage or its disk. `size_bytes`: None if it is not known.
+
+    `beside`: whether it is on another disk.
+    """
 
     name: str
     size_bytes: int | None
     note: str
+    beside: bool = False
 
 
 async def _read(visit: Visit) -> Context:
@@ -45,38 +55,49 @@ async def _read(visit: Visit) -> Context:
         "what_to_do": _WHAT_TO_DO,
         "disks": disks,
         "largest": largest,
-        "kinds": [] if largest.value is None else list(_kinds(largest.value["sums"], disks)),
+        "kinds": [] if largest.value is None else list(stored_kinds(largest.value["sums"], disks)),
         "largest_bytes": total_bytes,
         "versions": sorted({each["version"] for each in health["processes"] if each["alive"]}),
         "administration": tenants.problem is None,
     }
 
 
-def _kinds(sums: Mapping[str, Any], disks: Mapping[str, Mapping[str, Any]]) -> Iterator[StoredKind]:
-    """What fills the storage and the disk. What is left over is only known where there is one disk."""
+def stored_kinds(sums: Mapping[str, Any], disks: Mapping[str, Mapping[str, Any]]) -> Iterator[StoredKind]:
+    """What fills the storage and its disk. What is left over is only known where the fullest disk has the storage."""
     quarantine = sums["quarantine_bytes"]
     words = f", the quarantine ({byte_size(quarantine)})" if quarantine else ""
+    file_bytes = sums["dataset_bytes"] + sums["rendered_bytes"]
+    disk = next(iter(disks.values())) if sums["files_on_disk"] and len(disks) == 1 else None
+    folders = (disk["folder"] or "") if disk else ""
+    used_bytes = disk["total_bytes"] - disk["free_bytes"] if disk else 0
+    # Where one disk has all folders of the service, Postgres of this machine is on it too, unless it does not fit in.
+    with_database = (
+        sums["database_on_host"]
+        and "data" in folders
+        and file_bytes + (sums["database_bytes"] or 0) <= used_bytes
+    )
     yield StoredKind(
         "Files of datasets", sums["dataset_bytes"], f"all versions, feeds, exports, results of reads{words}"
     )
     yield StoredKind(
         "Rendered files", sums["rendered_bytes"], "for readers of open tables; made again on demand"
     )
+    beside = disk is not None and "storage" in folders and not with_database
     place = "on this machine" if sums["database_on_host"] else "on a server of its own"
     yield StoredKind(
-        "Postgres", sums["database_bytes"], f"{place}: the catalogue, jobs, rows of small writes"
+        "Postgres",
+        sums["database_bytes"],
+        f"{place}{', not counted into this disk' if beside else ''}: the catalogue, jobs, rows of small writes",
+        beside=beside,
     )
-    if not sums["files_on_disk"] or len(disks) != 1:
+    if disk is None or "storage" not in folders:
         return
-    [disk] = disks.values()
-    file_bytes = sums["dataset_bytes"] + sums["rendered_bytes"]
-    file_bytes += (sums["database_bytes"] or 0) if sums["database_on_host"] else 0
-    other = disk["total_bytes"] - disk["free_bytes"] - file_bytes
+    file_bytes += (sums["database_bytes"] or 0) if with_database else 0
     yield StoredKind(
         "Other",
-        max(other, 0),
-        "not known by kind: logs, rows that wait for their write, files that are about to be deleted, Redis, and what "
-        "is not of this service",
+        max(used_bytes - file_bytes, 0),
+        "not known by kind: input of writes that wait, files that are about to be deleted, and what is not of this "
+        "service" + ("; what spills, logs, Redis" if "data" in folders else ""),
     )
     yield StoredKind("Free", disk["free_bytes"], "")
 
@@ -95,7 +116,8 @@ async def _reap(visit: Visit, _: ConsoleForm) -> Done:
     report = await visit.api.send("POST", "/storage/reaps")
     files = f"{counted(report['files'], 'file')} of deleted datasets deleted"
     rest = "" if report["complete"] else ": there are more, so reap again"
-    return Done(to="/console/service", notice=f"{files}{rest}.")
+    why = "" if report["files"] or rest else _NOTHING_REAPED
+    return Done(to="/console/service", notice=f"{files}{rest}.{why}")
 
 
 _PAGE: Final = ConsolePage(path="/service", template="service.html", read=_read)

@@ -14,6 +14,10 @@ from headwater_client.models import ReapReport
 # Each request ends by itself after 30 s.
 _WAIT_SECONDS: Final = 60.0
 _REQUESTS_MAX: Final = 100
+_NOTHING: Final = (
+    "0 files are deleted: no deleted dataset has files, or a backup runs. Files that a dataset no longer needs are "
+    "deleted without a reap, once they are older than HEADWATER_ORPHAN_GRACE_SECONDS."
+)
 
 
 def reap(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
@@ -30,6 +34,7 @@ def reap(*, service: ServiceChoice = SERVICE, output: Output = OUTPUT) -> None:
             done = msgspec.json.decode(answer.content, type=ReapReport)
             files += done.files
             if done.complete:
-                output.done(f"{files:,} files are deleted.", ReapReport(files=files, complete=True))
+                text = f"{files:,} files are deleted." if files else _NOTHING
+                output.done(text, ReapReport(files=files, complete=True))
                 return
     raise CommandError(f"{files:,} files are deleted, and more are left: run it again", ExitCode.FAILED)
