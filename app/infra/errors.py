@@ -32,6 +32,10 @@ class Unavailable(HeadwaterError):
     """
 
 
+class DatabaseFull(Unavailable):
+    """The disk on which Postgres lies is full: the transaction was undone, and others that only read work."""
+
+
 class StorageUnavailable(Unavailable):
     """The storage is out of reach, or cannot be read or written. Fact: `path`."""
 

@@ -26,13 +26,16 @@ from app.features.console.handlers.session import (
 from app.features.console.handlers.sign_in_page import SignIns
 from app.features.console.pages.all import ACTIONS, PAGES
 from app.features.console.repository import SessionStore
+from app.features.console.sealed_keys import SealedKeys
 from app.features.console.service import Sessions
+from app.features.objects.compose import table_keys
 from app.http.auth import Scheme
 
 
 def _sessions(platform: Platform) -> SessionStore:
     issuers = frozenset(issuers_of(platform.settings.oidc_issuers))
-    return SessionStore(platform.database, CredentialStore(platform.database), issuers)
+    sealed_keys = SealedKeys(secrets=table_keys(platform).secrets)
+    return SessionStore(platform.database, CredentialStore(platform.database), sealed_keys, issuers)
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, delete, func, insert, select
 from app.access.tenants.repository.credential_changes import notify_change
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.values import Actor, Principal, TokenClaims, TokenIdentity
+from app.features.console.sealed_keys import SEALED_SECONDS, SealedKeys, is_sealed
 from app.features.console.tables import console_links, console_sessions
 from app.features.console.values import (
     LINK_SECONDS,
@@ -39,17 +40,24 @@ class SessionStore:
     """Sessions as credentials (see `ActorStore`), their beginnings and ends."""
 
     def __init__(
-        self, database: Database, credentials: CredentialStore, issuers: Collection[str] = ()
+        self,
+        database: Database,
+        credentials: CredentialStore,
+        sealed_keys: SealedKeys,
+        issuers: Collection[str] = (),
     ) -> None:
         """`issuers`: those whose tokens are accepted. A session of the token of another one is not valid."""
         self._database = database
         self._credentials = credentials
+        self._sealed_keys = sealed_keys
         self._issuers = issuers
 
     def authenticate(self, secret: str, /) -> Principal | None:
         """The principal of a session: that of its key or token, for no longer than the session lasts. None for any
         other text. Raises Unavailable.
         """
+        if is_sealed(secret):
+            return self._of_sealed_key(secret)
         if not has_form_of_secret(secret):
             return None
         digest = secret_digest(secret)
@@ -63,10 +71,15 @@ class SessionStore:
             if row.key_id is None
             else self._credentials.standing(Actor(tenant_id=row.tenant_id, id=row.key_id))
         )
-        if principal is None:
+        return None if principal is None else _no_longer_than(principal, seconds)
+
+    def _of_sealed_key(self, secret: str) -> Principal | None:
+        content = self._sealed_keys.open(secret)
+        if content is None:
             return None
-        lasts = seconds if principal.valid_seconds is None else min(seconds, principal.valid_seconds)
-        return structs.replace(principal, valid_seconds=lasts)
+        api_key, seconds = content
+        principal = self._credentials.authenticate(api_key)
+        return None if principal is None else _no_longer_than(principal, seconds)
 
     def standing(self, _: Actor, /) -> Principal | None:
         """None: no credential is derived from a session."""
@@ -95,8 +108,19 @@ class SessionStore:
             connection.execute(insert(console_sessions).values(row))
         return NewSession(secret=secret, ends_at=ends_at)
 
+    def begin_without_row(self, principal: Principal, api_key: str) -> NewSession:
+        """A session of the principal of an API key for which nothing is written. It ends with its key, and after a
+        quarter of an hour. Raises Unavailable.
+        """
+        lasts = _no_longer_than(principal, SEALED_SECONDS).valid_seconds or 0
+        ends = int(datetime.now(UTC).timestamp() + lasts)
+        secret = self._sealed_keys.seal(api_key, ends)
+        return NewSession(secret=secret, ends_at=datetime.fromtimestamp(ends, UTC))
+
     def end(self, tenant_id: str, secret: str) -> None:
-        """Ends a session, and what it has open."""
+        """Ends a session, and what it has open. One without a row ends by itself."""
+        if is_sealed(secret):
+            return
         statement = delete(console_sessions).where(console_sessions.c.digest == secret_digest(secret))
         with self._database.tenant(tenant_id) as connection:
             connection.execute(statement)
@@ -138,6 +162,11 @@ def _remove_ended(connection: Connection, table: Table) -> None:
     connection.execute(delete(table).where(table.c.ends_at <= _NOW))
     kept = select(table.c.digest).order_by(table.c.ends_at.desc()).limit(SESSIONS_MAX - 1)
     connection.execute(delete(table).where(table.c.digest.not_in(kept)))
+
+
+def _no_longer_than(principal: Principal, seconds: float) -> Principal:
+    own = principal.valid_seconds
+    return structs.replace(principal, valid_seconds=seconds if own is None else min(seconds, own))
 
 
 def _stored_claims(principal: Principal) -> SessionClaims | None:

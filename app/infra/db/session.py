@@ -29,7 +29,7 @@ from app.infra.db.answers import (
 )
 from app.infra.db.errors import CommitInDoubt, TooSlow
 from app.infra.db.stored_json import dumped, undecoded
-from app.infra.errors import NotStorable, Unavailable
+from app.infra.errors import DatabaseFull, NotStorable, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
@@ -40,6 +40,9 @@ MONITOR_ROLE: Final = "headwater_monitor"
 _LIMIT_CLASS: Final = "54"
 # A statement was cancelled after its time, a lock was not granted in time, or transactions waited for each other.
 _TOO_SLOW: Final = ("57014", "55P03", "40P01")
+_DISK_FULL: Final = "53100"
+# A server that cannot write its log ends, and its last message has the text of the system.
+_DISK_FULL_TEXTS: Final = ("No space left on device", "Disk quota exceeded")
 
 # What a transaction begins with. One message to the server, so that no transaction waits for an answer to BEGIN alone.
 _AS_TENANT: Final = "BEGIN; SELECT set_config('headwater.tenant_id', {value}, true)"
@@ -162,8 +165,8 @@ class Database:
 
         Until a `shared` one ends, transactions that its thread begins for the tenant are savepoints of it: they are
         committed with it, or not at all. Raises Unavailable if the database cannot be reached, TooSlow if it does not
-        answer in time, CommitInDoubt if the connection breaks at the commit, NotStorable if a limit of Postgres is
-        exceeded.
+        answer in time, DatabaseFull if its disk is full, CommitInDoubt if the connection breaks at the commit,
+        NotStorable if a limit of Postgres is exceeded.
         """
         outer = _SHARED.get()
         if outer is not None and outer.database is self:
@@ -229,7 +232,7 @@ class Database:
                 connection.execute(text(f"LISTEN {channel}"))
                 yield Listener(connection)
         except (DBAPIError, DriverError, PoolTimeout) as error:
-            raise _unavailable() from error
+            raise _unavailable(error) from error
 
     def beat(self) -> None:
         """Sends the server the smallest statement, on a connection of its own, and sets `answers` accordingly.
@@ -251,7 +254,7 @@ class Database:
             # A server that refuses connections is no silent one: its statements end by themselves.
             cause = getattr(error, "orig", error)
             self._answers.silent = isinstance(cause, SilentError | ConnectionTimeout)
-            raise _unavailable() from error
+            raise _unavailable(error) from error
         self._answers.silent = False
 
     def close(self) -> None:
@@ -275,18 +278,18 @@ class Database:
             finally:
                 connection.close()
         except PoolTimeout as error:
-            raise _unavailable() from error
+            raise _unavailable(error) from error
         except DBAPIError as error:
             # The end of a session that stood still in its transaction is an InternalError.
             if not (isinstance(error, OperationalError) or error.connection_invalidated):
                 raise
-            sqlstate = getattr(error.orig, "sqlstate", None) or ""
+            sqlstate = _sqlstate(error)
             if sqlstate.startswith(_LIMIT_CLASS):
                 raise NotStorable(
                     "A value is too long for the catalogue. Nothing was changed. Send shorter values",
                     sqlstate=sqlstate,
                 ) from error
-            raise _unavailable(TooSlow if sqlstate in _TOO_SLOW else Unavailable) from error
+            raise _unavailable(error) from error
 
     def _begin(self, statements: str) -> Connection:
         try:
@@ -310,8 +313,26 @@ class Database:
         return connection
 
 
-def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
+def _unavailable(error: Exception | None = None) -> Unavailable:
+    """What an error of the driver means. None: the server is silent, so nothing was sent."""
+    sqlstate = _sqlstate(error)
+    if sqlstate == _DISK_FULL or (not sqlstate and _names_full_disk(error)):
+        return DatabaseFull(
+            "The disk of the database is full: nothing can be written until space is freed. Reading works. "
+            "No data was changed"
+        )
+    kind = TooSlow if sqlstate in _TOO_SLOW else Unavailable
     return kind("The database does not answer; no data was changed. Try again")
+
+
+def _sqlstate(error: Exception | None) -> str:
+    return getattr(getattr(error, "orig", error), "sqlstate", None) or ""
+
+
+def _names_full_disk(error: Exception | None) -> bool:
+    # The text of SQLAlchemy has the parameters, which are of users.
+    message = str(getattr(error, "orig", error))
+    return any(each in message for each in _DISK_FULL_TEXTS)
 
 
 def _commit_with_act(connection: Connection, opening: str) -> None:

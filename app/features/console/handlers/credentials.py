@@ -14,6 +14,7 @@ from litestar.datastructures import Cookie
 
 from app.access.errors import Forbidden, Unauthorized
 from app.access.tenants.values import ActorKind, ActorSecret, Credential
+from app.features.console.sealed_keys import is_sealed
 from app.features.console.values import NewSession, form_token, has_form_of_secret
 
 CONSOLE_SESSIONS: Final = "console_sessions"
@@ -51,7 +52,7 @@ class ConsoleSessionScheme:
     ) -> tuple[Credential, ConsoleSession]:
         """See `Scheme`. Raises Unauthorized."""
         secret = connection.cookies.get(cookie_name(connection, self.public_url), "")
-        if not has_form_of_secret(secret):
+        if not (has_form_of_secret(secret) or is_sealed(secret)):
             raise Unauthorized("sign in to see the console")
         session = ConsoleSession(secret)
         return session.credential, session

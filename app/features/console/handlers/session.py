@@ -14,12 +14,13 @@ from app.features.console.handlers.credentials import (
     CONSOLE_SESSIONS,
     ConsoleSession,
     cookie_name,
+    is_secure,
     refuse_other_sites,
     refuse_unknown_form,
     session_cookie,
 )
 from app.features.console.handlers.forms import read_small_form
-from app.features.console.handlers.responses import html, see_other
+from app.features.console.handlers.responses import html, notice_cookie, see_other
 from app.features.console.handlers.sign_in_page import SignIns, end_previous, sign_in
 from app.features.console.service import Sessions
 from app.http.audited import SignIn, note_sign_in
@@ -30,9 +31,14 @@ from app.http.limits.threads import Threads
 from app.http.protocols import SCHEME, client_address, is_head
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
+from app.infra.errors import DatabaseFull
 
 _NO_KEY: Final = "this is not a valid API key, or it has expired or was revoked"
 _USED: Final = "this link was used already, or is older than ten minutes: sign in with an API key"
+_NOT_STORED: Final = (
+    "The disk of the database is full: nothing can be changed until space is freed. "
+    "This session ends after 15 minutes."
+)
 Next: TypeAlias = Annotated[str, QueryParameter(name="next", description="The page to go to.")]
 Token: TypeAlias = Annotated[str, QueryParameter(description="The token of a link that signs in once.")]
 
@@ -60,7 +66,12 @@ async def create_sign_in_link(
     public_url: Provided[str],
 ) -> SignInLink:
     """Returns a link that signs in to the console once, as the key of the request. It lasts ten minutes."""
-    link = await threads.run(sessions.link, principal)
+    try:
+        link = await threads.run(sessions.link, principal)
+    except DatabaseFull as error:
+        raise DatabaseFull(
+            f"{error.detail}. A link has to be stored: sign in with the API key at {public_url}/console/sign-in"
+        ) from error
     return SignInLink(url=f"{public_url}/console/sign-in?link={link.secret}", expires_at=link.ends_at)
 
 
@@ -112,9 +123,18 @@ async def begin_session(
     )
     if principal is None:
         return html(sign_ins.page(target, _NO_KEY), status=401)
-    session = await threads.run(sessions.begin, principal)
-    await end_previous(request, sessions, credentials, threads, public_url)
-    return sign_in(request, principal, session, target, public_url)
+    session, is_stored = await threads.run(sessions.begin_with_key, principal, key)
+    try:
+        await end_previous(request, sessions, credentials, threads, public_url)
+    except DatabaseFull:
+        # The session before ends by itself.
+        if is_stored:
+            raise
+    response = sign_in(request, principal, session, target, public_url)
+    if not is_stored:
+        cookie = notice_cookie(_NOT_STORED, "warning", secure=is_secure(request, public_url))
+        response.cookies = [*response.cookies, cookie]
+    return response
 
 
 @post("/console/session/end", opt=needs(None) | {SCHEME: CONSOLE_SESSIONS}, status_code=200)
