@@ -279,7 +279,11 @@ def request_hash(
         # Options at their defaults are not included, so that keys stay valid in a release that adds an option.
         parts.append(msgspec.to_builtins(options))
     if create is not None:
-        parts.append({"create": msgspec.to_builtins(create)})
+        created = msgspec.to_builtins(create)
+        if create.merge_mode is None:
+            # Requests of the release that had no such member.
+            del created["merge_mode"]
+        parts.append({"create": created})
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
