@@ -28,6 +28,7 @@ _ALTERNATIVE: Final = "alternative_scope"
 _WHOLE_TENANT: Final = "whole_tenant"
 _IN_PART: Final = "in_part"
 _ENDS: Final = "only_ends"
+_IN_OUTAGES: Final = "in_outages"
 _CREATES: Final = "creates"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods of requests that change nothing."""
@@ -41,6 +42,7 @@ def needs(
     alternative: KeyScope | None = None,
     only_ends: bool = False,
     creates: bool = False,
+    in_outages: bool = False,
 ) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
@@ -48,7 +50,8 @@ def needs(
     `in_part`: the operation shows a principal no more of a dataset than `Principal.access`. Without it, principals that
     see a part of the dataset only are refused. `alternative`: a scope that will do instead, for reading only.
     `only_ends`: the operation ends work or takes away a permission, and a suspended tenant may do it. `creates`: the
-    operation may register the dataset of its path, and checks itself whether the key may use the name.
+    operation may register the dataset of its path, and checks itself whether the key may use the name. `in_outages`:
+    operators get an answer while the database is away, see `Credentials.principal`; it may have nothing of tenants.
     """
     return {
         _SCOPE: scope,
@@ -57,6 +60,7 @@ def needs(
         _ALTERNATIVE: alternative,
         _ENDS: only_ends,
         _CREATES: creates,
+        _IN_OUTAGES: in_outages,
     }
 
 
@@ -109,7 +113,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         scope: Any = connection.scope
         inner: Credential | None = scope.get(INNER)
         if inner is not None:
-            principal = await self._credentials.principal(inner, client_address(connection.scope))
+            principal = await self._principal(inner, connection)
             if principal is None:
                 raise Unauthorized("the session has ended: sign in again")
             return self._result(connection, inner, principal)
@@ -117,7 +121,7 @@ class Authentication(AbstractAuthenticationMiddleware):
 
     async def _derived(self, scheme: Scheme, connection: ASGIConnection) -> AuthenticationResult:
         credential, details = await scheme.authenticate(connection)
-        principal = await self._credentials.principal(credential, client_address(connection.scope))
+        principal = await self._principal(credential, connection)
         if principal is None:
             raise Unauthorized("the credential from which this one was derived is not valid any more")
         if principal.kind is ActorKind.RECIPIENT and principal.suspension is not None:
@@ -133,10 +137,16 @@ class Authentication(AbstractAuthenticationMiddleware):
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal, credential = None, api_key_of(connection)
         if scheme.lower() == "bearer":
-            principal = await self._credentials.principal(credential, client_address(connection.scope))
+            principal = await self._principal(credential, connection)
         if principal is None:
             raise Unauthorized("the credential is not a valid API key; send `Authorization: Bearer hw_…`")
         return self._result(connection, credential, principal)
+
+    async def _principal(self, credential: Credential, connection: ASGIConnection) -> Principal | None:
+        in_outages = bool(connection.route_handler.opt.get(_IN_OUTAGES))
+        return await self._credentials.principal(
+            credential, client_address(connection.scope), in_outages=in_outages
+        )
 
     def _result(
         self, connection: ASGIConnection, credential: Credential, principal: Principal

@@ -20,6 +20,7 @@ from app.access.tenants.values import (
     ActorKind,
     ActorSecret,
     Credential,
+    KeyScope,
     Principal,
 )
 from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
@@ -33,6 +34,8 @@ _TENANT_SIZE_MAX: Final = KEYS_MAX
 _UNKNOWN_SECONDS: Final = 2.0
 # How long ago the listening connection may have been confirmed. A lost one is noticed earlier, unless nothing arrives.
 CONFIRMED_SECONDS: Final = 2.0
+# For how long operators whose credential was valid may see that the database is away, once it is.
+OUTAGE_SECONDS: Final = 3_600.0
 
 # Keys that the process has not seen before: those that are looked up at a time, far fewer than there are threads.
 LOOKUPS_MAX: Final = 4
@@ -95,16 +98,27 @@ class Credentials:
         # Of the tenants that have open requests.
         self._open: WeakValueDictionary[str, TenantCredentials] = WeakValueDictionary()
         self._confirmed_at = -CONFIRMED_SECONDS
+        # Credentials of operators that were valid when the process last heard of changes; none while it hears of them.
+        self._of_outage: dict[bytes, ValidPrincipal] = {}
         self._lookups = FairSlots(LOOKUPS_MAX)
         self._used: dict[ActorKind, dict[str, set[str]]] = {}
         self._used_count = 0
 
-    async def principal(self, credential: Credential, address: str = "") -> Principal | None:
+    async def principal(
+        self, credential: Credential, address: str = "", *, in_outages: bool = False
+    ) -> Principal | None:
         """The principal of a credential; None if it is not a valid one. `address`: that of the client.
 
+        `in_outages`: while nothing is heard and nothing can be read, it is that of an operator whose credential was
+        valid before, for an hour: for what shows that the database is away, and nothing of tenants.
         Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
         """
-        entry = await self._find(credential, address)
+        try:
+            entry = await self._find(credential, address)
+        except Unavailable:
+            entry = self._valid_before(_digest(credential)) if in_outages else None
+            if entry is None:
+                raise
         if entry is None:
             return None
         self._note_use(entry.principal)
@@ -131,12 +145,15 @@ class Credentials:
         """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
         with self._lock:
             self._confirmed_at = moment
+            self._of_outage.clear()
 
     def drop(self, tenant_id: str) -> None:
         """The keys, the state or names of datasets of a tenant have changed."""
         with self._lock:
             self._changes += 1
             self._expire(self._of_tenant.get(tenant_id, ()))
+            for digest in self._of_tenant.get(tenant_id, ()):
+                self._of_outage.pop(digest, None)
             tenant = self._open.get(tenant_id)
         if tenant is not None:
             tenant.note()
@@ -145,6 +162,8 @@ class Credentials:
         """Changes may have been missed."""
         with self._lock:
             self._changes += 1
+            if self._confirmed_at > -CONFIRMED_SECONDS:
+                self._of_outage = self._operators()
             self._expire(tuple(self._cached))
             self._confirmed_at = -CONFIRMED_SECONDS
             tenants = list(self._open.values())
@@ -188,6 +207,22 @@ class Credentials:
         # What has expired is read once more, for the reason of the refusal.
         return None if entry is None or entry.valid_until <= time.monotonic() else entry
 
+    def _operators(self) -> dict[bytes, ValidPrincipal]:
+        """The credentials of operators that are valid now, for the time of an outage."""
+        now = time.monotonic()
+        return {
+            digest: ValidPrincipal(entry.principal, min(entry.valid_until, now + OUTAGE_SECONDS))
+            for digest, entry in self._cached.items()
+            if KeyScope.OPERATE in entry.principal.scopes and entry.valid_until > now
+        }
+
+    def _valid_before(self, digest: bytes) -> ValidPrincipal | None:
+        with self._lock:
+            # A connection that has fallen silent is not lost before it is found to be so.
+            is_off = self._confirmed_at <= -CONFIRMED_SECONDS
+            entry = (self._of_outage if is_off else self._operators()).get(digest)
+        return None if entry is None or entry.valid_until <= time.monotonic() else entry
+
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
 
@@ -199,6 +234,7 @@ class Credentials:
                 self._unknown.clear()
             self._unknown[digest] = now + _UNKNOWN_SECONDS
             with self._lock:
+                self._of_outage.pop(digest, None)
                 self._remove(digest)
             return None
         seconds = principal.valid_seconds

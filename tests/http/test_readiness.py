@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from sqlalchemy import text
 
+from app.access.tenants.values import new_api_key
 from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.values import KnownProcess, ProcessKind, ProcessReport
 from app.features.alerts.service import health
@@ -97,6 +98,7 @@ def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
     # It has found its database before.
     assert client.get("/health/ready").status_code == 200
     requests: list[httpx2.Response] = []
+    assert client.get("/tenants").status_code == 200
     with postgres.frozen():
         # They wait for an answer when the server is found to be silent.
         threads = [
@@ -113,7 +115,15 @@ def test_process_is_ready_while_postgres_stands_still_and_requests_get_503(
         assert ready.status_code == 200
         [check] = ready.json()["checks"]
         assert (check["name"], check["ok"], check["required"]) == ("database", False, False)
-        assert problem(client.get("/health/service"), 503, "unavailable")
+        # The operator's key was valid before. Nothing else is served to it.
+        health = client.get("/health/service")
+        assert (health.status_code, health.json()["state"]) == (503, "failing")
+        assert sorted(health.json()["checks"]) == ["database", "redis", "storage"]
+        assert health.json()["checks"]["database"]["detail"].startswith("The database does not answer")
+        assert problem(client.get("/tenants"), 503, "unavailable")
+        with httpx2.Client(base_url=service.url, trust_env=False, verify=TLS) as anonymous:
+            other = {"Authorization": f"Bearer {new_api_key()}"}
+            assert problem(anonymous.get("/health/service", headers=other), 503, "unavailable")
     until(lambda: client.get("/datasets").status_code == 200, "requests to be answered again")
     assert service_checks(client)["database"]["ok"]
     assert client.get("/health/ready").json()["checks"][0]["ok"]

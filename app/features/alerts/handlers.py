@@ -23,7 +23,7 @@ _TAGS: Final = ["health"]
     operation_id="get_service_health",
     summary="Does the whole service work?",
     tags=_TAGS,
-    opt=needs(KeyScope.OPERATE, whole_tenant=True)
+    opt=needs(KeyScope.OPERATE, whole_tenant=True, in_outages=True)
     | documented(description="Ok, degraded or starting.", statuses={503: "Failing; the checks say why."}),
 )
 async def get_service_health(

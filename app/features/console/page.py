@@ -21,6 +21,8 @@ class ConsolePage:
     template: str
     """The name of its template."""
     read: Callable[[Visit], Awaitable[Context]]
+    in_outages: bool = False
+    """Whether operators get it while the database is away."""
 
 
 @dataclass(frozen=True, slots=True)

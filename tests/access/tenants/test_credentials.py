@@ -25,7 +25,9 @@ from app.access.tenants.values import (
     new_api_key,
 )
 from app.features.administration.service import Administration
-from app.http.credential_cache import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
+from app.http import credential_cache
+from app.http.credential_cache import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, OUTAGE_SECONDS, Credentials
+from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
 from app.infra.runtime.loops import Loop
 from tests.support.postgres import TestServer
@@ -161,6 +163,47 @@ def test_connection_that_is_silent_is_not_trusted(
     assert process.cached(made.api_key)
     process.credentials.confirm(time.monotonic() - 10)
     assert not process.cached(made.api_key)
+
+
+def test_only_operators_whose_key_was_valid_are_served_in_an_outage_and_for_an_hour(
+    stores: Stores, tenant_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = False
+
+    async def authenticate(api_key: str) -> Principal | None:
+        if away:
+            raise Unavailable("the database does not answer")
+        return stores.keys.authenticate(api_key)
+
+    credentials = Credentials(authenticate, no_name)
+
+    def serves(api_key: str, *, in_outages: bool = True) -> bool:
+        try:
+            return asyncio.run(credentials.principal(api_key, in_outages=in_outages)) is not None
+        except Unavailable:
+            return False
+
+    operator, other, unused = (stores.tenants.make_key(tenant_id, {"operate"}).api_key for _ in range(3))
+    reader = stores.tenants.make_key(tenant_id, {"read", "manage"}).api_key
+    credentials.confirm(time.monotonic())
+    assert serves(other)
+    credentials.drop(tenant_id)
+    assert serves(operator)
+    assert serves(reader)
+    away = True
+    # As a round that loses its connection does, and those after it.
+    credentials.drop_all()
+    credentials.drop_all()
+    assert serves(operator)
+    assert not serves(operator, in_outages=False)
+    assert [serves(each) for each in (other, unused, reader)] == [False, False, False]
+    now = time.monotonic()
+    monkeypatch.setattr(credential_cache.time, "monotonic", lambda: now + OUTAGE_SECONDS)
+    assert not serves(operator)
+    monkeypatch.undo()
+    # It is heard of changes again: what was valid before counts no more.
+    credentials.confirm(time.monotonic())
+    assert not serves(operator)
 
 
 def test_key_expires_also_in_the_cache(stores: Stores, tenant_id: str, process: Process) -> None:

@@ -17,8 +17,10 @@ from app.core.jobs.repository.processes import ProcessStore
 from app.core.jobs.values import ProcessKind, ProcessReport
 from app.features.console.pages.administration.service import stored_kinds
 from app.features.retention.compose import sample_usage
+from app.infra.db import answers
 from tests.support.http import upsert
 from tests.support.pages import checked_page, page, submit
+from tests.support.postgres import TestServer
 from tests.support.service import Service
 from tests.support.waiting import until
 
@@ -349,3 +351,16 @@ def _all_tenants(visitor: httpx2.Client) -> str:
         texts.append(root.text)
         address = next((each.attributes["href"] for each in root.all("a") if each.text == "Next page"), "")
     return " ".join(texts)
+
+
+def test_service_page_shows_that_postgres_is_away(
+    visitor: httpx2.Client, postgres: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "SILENCE_SECONDS", 1.0)
+    page(visitor, "/console/service")
+    with postgres.frozen():
+        until(lambda: visitor.get("/console/tenants").status_code == 503, "requests without the database")
+        root = page(visitor, "/console/service")
+    [database] = [row for row in root.rows() if row and row[0] == "database"]
+    assert "The database does not answer" in " ".join(database)
+    until(lambda: visitor.get("/console/tenants").status_code == 200, "requests to be answered again")

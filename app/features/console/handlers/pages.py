@@ -35,7 +35,7 @@ _UNAUTHORIZED: Final = 401
 def page_handler(page: ConsolePage) -> HTTPRouteHandler:
     """The handler of a page."""
 
-    @get(f"/console{page.path}", opt=_OPTIONS)
+    @get(f"/console{page.path}", opt=_OPTIONS | needs(None, in_outages=page.in_outages))
     async def get_page(
         request: ApiRequest, public_url: Provided[str], threads: Provided[Threads]
     ) -> ApiResponse[str]:

@@ -120,6 +120,6 @@ async def _reap(visit: Visit, _: ConsoleForm) -> Done:
     return Done(to="/console/service", notice=f"{files}{rest}.{why}")
 
 
-_PAGE: Final = ConsolePage(path="/service", template="service.html", read=_read)
+_PAGE: Final = ConsolePage(path="/service", template="service.html", read=_read, in_outages=True)
 PAGES: Final = (_PAGE,)
 ACTIONS: Final = (ConsoleAction(path="/service/reap", run=_reap, page=_PAGE),)
