@@ -237,7 +237,7 @@ bench-console: setup ## pages of the console for a tenant of 1,000 datasets: mil
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
 
-bench-recovery: setup ## from `make up`: the first response, write and restore, idle costs, the return after kills (three minutes)
+bench-recovery: setup ## from `make up`: the first response, write and restore, idle costs, the return after kills (four minutes)
 	@$(BIN)/python -m bench.recovery $(BENCH)
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory

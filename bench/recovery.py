@@ -2,7 +2,7 @@
 
 The service is started by `make up` of a built environment. Each kill ends one of its processes with SIGKILL. The clock
 stops when a write that was sent after it is committed; for the process of views, when their refresh is. Processor
-seconds are those of all processes of the service meanwhile. A run takes about three minutes.
+seconds are those of all processes of the service meanwhile. A run takes about four minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _PROCESSES: Final = {
 _RETURN_SECONDS_MAX: Final = 180.0
 # What has ended again within 30 s waits before it is restarted.
 _STEADY_SECONDS: Final = 31.0
-_SETTLE_SECONDS: Final = 10.0
+# Spark ends the processes of Python that have had nothing to do for a minute.
+_SETTLE_SECONDS: Final = 90.0
 _REPEAT_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 20
 

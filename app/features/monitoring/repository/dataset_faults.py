@@ -32,7 +32,7 @@ FAULTS_MAX: Final = 1_000
 
 
 _WEBHOOKS_NAMED_MAX: Final = 3
-_URL_CHARACTERS_MAX: Final = 200
+_NAME_CHARACTERS_MAX: Final = 200
 
 
 class _Statement(NamedTuple):
@@ -71,20 +71,19 @@ def _webhooks(condition: str, reason: str, one: str, many: str) -> _Statement:
         """  # noqa: S608
 
     def detail(value: float, subject: str) -> str:
-        texts = [": ".join(filter(None, (_address(name), reason))) for name, reason in json.loads(subject)]
+        texts = [": ".join(filter(None, (_name(name), reason))) for name, reason in json.loads(subject)]
         further = f"; and {value - len(texts):,.0f} more" if value > len(texts) else ""
         return f"{value:,.0f} {one if value == 1 else many}: {'; '.join(texts)}{further}"
 
-    return _statements(of("w.definition->>'url'", reason), of("w.id", "w.error->>'detail'"), detail)
+    name = "coalesce(nullif(w.definition->>'description', ''), w.definition->>'url')"
+    return _statements(of(name, reason), of("w.id", "w.error->>'detail'"), detail)
 
 
-def _address(name: str | None) -> str:
-    """The host and the path of a URL, without what may be secret; another name as it is."""
+def _name(name: str | None) -> str:
+    """The host of a URL, whose path may be a secret; another name as it is."""
     parts = urlsplit(name or "")
-    address = (
-        f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else name or ""
-    )
-    return address[:_URL_CHARACTERS_MAX]
+    is_page = parts.scheme in ("http", "https")
+    return (parts.netloc.rpartition("@")[2] if is_page else name or "")[:_NAME_CHARACTERS_MAX]
 
 
 def _statements(sql: str, of_all: str, detail: Callable[[float, str], str]) -> _Statement:

@@ -250,26 +250,28 @@ def test_paused_webhooks_of_a_dataset_have_names_and_reasons_that_stay(
             stores,
             tenant_id,
             "INSERT INTO webhooks (id, dataset_id, definition, secret, state, error) VALUES (:id, :dataset, "
-            "json_build_object('url', CAST(:url AS text)), 's', 'paused', "
+            "json_build_object('url', CAST(:url AS text), 'description', CAST(:description AS text)), 's', 'paused', "
             "json_build_object('code', 'webhook-given-up', 'title', 't', 'detail', CAST(:detail AS text)))",
             id=ids[number],
             dataset=dataset.id,
-            url=f"https://example.com/{number}?token=secret",
+            url=f"https://user:secret@{number}.example.com/secret?token=secret",
+            description="Stock" if number == 3 else "",
             detail=f"reason {number}",
         )
         [fault] = faults.read(tenant_id)[metric]
         assert faults.read(tenant_id)[metric] == [fault]
         return fault.detail
 
-    assert pause(3) == "1 webhook is paused: https://example.com/3: reason 3"
+    assert pause(3) == "1 webhook is paused: Stock: reason 3"
     two = pause(1)
-    assert two == ("2 webhooks are paused: https://example.com/1: reason 1; https://example.com/3: reason 3")
+    # The path of a URL may be a secret.
+    assert two == "2 webhooks are paused: 1.example.com: reason 1; Stock: reason 3"
     pause(0)
     pause(4)
     all_of_them = pause(2)
     assert all_of_them == (
-        "5 webhooks are paused: https://example.com/0: reason 0; https://example.com/1: reason 1; "
-        "https://example.com/2: reason 2; and 2 more"
+        "5 webhooks are paused: 0.example.com: reason 0; 1.example.com: reason 1; "
+        "2.example.com: reason 2; and 2 more"
     )
     # Operators do not see URLs of tenants.
     place = f"{stores.tenants.tenant(tenant_id).name}/{dataset.definition.name}"
