@@ -119,8 +119,8 @@ def main() -> None:
     options.add_argument("--datasets", type=int, default=1_000, help="datasets of the tenant")
     options.add_argument("--written", type=int, default=50, help="how many of them have rows")
     options.add_argument("--rows", type=int, default=1_000, help="rows of each of these")
-    options.add_argument("--requests", type=int, default=10, help="requests of each page in a round")
-    options.add_argument("--rounds", type=int, default=5, help="rounds over all pages")
+    options.add_argument("--requests", type=int, default=5, help="requests of each page in a round")
+    options.add_argument("--rounds", type=int, default=20, help="rounds over all pages")
     chosen = options.parse_args()
     pages, left_out = [], []
     with running_service(chosen.scratch) as service:
