@@ -34,11 +34,13 @@ serve(celery, name="headwater@tests")
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_every_line_until_the_stop_is_of_the_log(redis: EmbeddedValkey, number: signal.Signals) -> None:
-    queue = WorkQueue(redis.url)
+    # The first database has notifications that no worker of other tests has received.
+    url = f"{redis.url.removesuffix('/0')}/1"
+    queue = WorkQueue(url)
     queue.send("notify", [("t", "d")])
     queue.close()
     with subprocess.Popen(
-        [sys.executable, "-c", _PROCESS, redis.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", _PROCESS, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "woken\n"
