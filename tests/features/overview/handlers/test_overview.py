@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import urlsafe_b64decode
 from typing import Any
 
 import httpx2
@@ -193,7 +193,7 @@ def test_listing_keeps_its_version_and_earlier_versions_are_listed(
     ]
     other = {"kind": "base", "page_token": first["next_page_token"]}
     problem(client.get(f"{visits}/files", params=other), 400, "invalid-request")
-    assert "parquet" not in str(b64decode(first["next_page_token"] + "=="))
+    assert "parquet" not in str(urlsafe_b64decode(first["next_page_token"] + "=="))
     for bad in ({"version": 99}, {"page_token": "bm9uZQ"}, {"kind": "other"}, {"tag": "a", "version": 1}):
         problem(client.get(f"{visits}/files", params=bad), 400, "invalid-request")
     problem(client.get(f"{visits}/partitions", params={"tag": "none"}), 404, "not-found")
