@@ -8,8 +8,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
@@ -22,7 +20,8 @@ from tests.support.console_pictures import cookies_of, launched
 from tests.support.console_tenant import ConsoleTenant, empty, populated, restricted
 from tests.support.postgres import TestServer
 from tests.support.receiver import receiving
-from tests.support.service import Service, running_service, settings_for
+from tests.support.server_fixtures import fresh_service
+from tests.support.service import Service
 
 WIDE: Final = 1_440
 _HEIGHT: Final = 900
@@ -67,13 +66,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     """A service of these tests alone: their tenant has a worker that is registered and does not exist."""
-    with (
-        postgres.fresh_database() as name,
-        TemporaryDirectory(prefix="headwater-tests-") as directory,
-        running_service(
-            settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, Path(directory))
-        ) as running,
-    ):
+    with fresh_service(postgres, redis) as running:
         yield running
 
 

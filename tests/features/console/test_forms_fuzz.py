@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -23,7 +21,8 @@ from tests.support.http import TLS
 from tests.support.pages import PageElement, checked_page, form_values, parsed
 from tests.support.postgres import TestServer
 from tests.support.receiver import receiving
-from tests.support.service import Service, running_service, settings_for
+from tests.support.server_fixtures import fresh_service
+from tests.support.service import Service
 from tests.support.shares import share
 
 _SEEDS: Final = 40
@@ -91,13 +90,7 @@ class FoundForm:
 @pytest.fixture(scope="module")
 def own_service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     """A service of these tests alone, whose tenants have a worker that does not exist."""
-    with (
-        postgres.fresh_database() as name,
-        TemporaryDirectory(prefix="headwater-tests-") as directory,
-        running_service(
-            settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, Path(directory))
-        ) as running,
-    ):
+    with fresh_service(postgres, redis) as running:
         yield running
 
 

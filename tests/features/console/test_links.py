@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import parse_qs, urldefrag, urljoin, urlsplit
 
@@ -18,7 +16,8 @@ from tests.support.console_tenant import ConsoleTenant, populated
 from tests.support.pages import PageElement, checked_page
 from tests.support.postgres import TestServer
 from tests.support.receiver import receiving
-from tests.support.service import Service, running_service, settings_for
+from tests.support.server_fixtures import fresh_service
+from tests.support.service import Service
 from tests.support.shares import share
 
 _PAGES_MAX: Final = 300
@@ -54,13 +53,7 @@ KEYS: Final[Mapping[str, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     """A service of these tests alone: their tenant has a worker that is registered and does not exist."""
-    with (
-        postgres.fresh_database() as name,
-        TemporaryDirectory(prefix="headwater-tests-") as directory,
-        running_service(
-            settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, Path(directory))
-        ) as running,
-    ):
+    with fresh_service(postgres, redis) as running:
         yield running
 
 
